@@ -1,0 +1,21 @@
+PYTHON ?= python3
+
+.PHONY: install test check format quickstart
+
+install:  ## into the current environment, for development
+	$(PYTHON) -m pip install -c constraints.txt -e ".[test,plots]"
+
+test:  ## all tests, in an environment of its own unless $$VIRTUAL_ENV or $$FAIRSEQ_EISL_VENV is set
+	bash scripts/test.sh
+
+check:  ## reads, never writes
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+format:
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+quickstart:
+	bash scripts/quickstart.sh

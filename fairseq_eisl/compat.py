@@ -1,0 +1,60 @@
+"""The few mends that fairseq 0.12 needs under today's torch and numpy.
+
+Each is as narrow as it can be; ``tests/test_compat.py`` fails when one is no
+longer needed.
+"""
+
+import argparse
+import types
+
+import numpy as np
+import torch
+
+
+def apply():
+    """Apply every mend; safe to call twice. Runs when fairseq loads the plugin."""
+    allow_checkpoint_classes()
+    mend_crf_float()
+
+
+def checkpoint_classes() -> list:
+    """The harmless classes that fairseq's own checkpoints hold.
+
+    Namespace: the arguments of models without a dataclass. The numpy entries:
+    counts and scores that validation with BLEU leaves in the saved meters.
+    """
+    multiarray = (np._core if hasattr(np, "_core") else np.core).multiarray
+    return [
+        argparse.Namespace,
+        np.dtype,
+        np.ndarray,
+        multiarray._reconstruct,
+        multiarray.scalar,
+        type(np.dtype(np.float64)),
+        type(np.dtype(np.float32)),
+        type(np.dtype(np.int64)),
+    ]
+
+
+def allow_checkpoint_classes():
+    """Let ``torch.load`` read fairseq's checkpoints with its safe loader.
+
+    Since torch 2.6 the default is ``weights_only=True`` and fairseq says nothing
+    else, so that generation, resuming and fine-tuning refuse fairseq's own
+    checkpoints. Naming the classes keeps the loader safe: a checkpoint with any
+    other class is still refused, and the default of ``torch.load`` is unchanged.
+    """
+    add = getattr(torch.serialization, "add_safe_globals", None)
+    if add is not None:  # torch < 2.4 has no such list and loads everything
+        add(checkpoint_classes())
+
+
+def mend_crf_float():
+    """``np.float`` is gone since numpy 1.24; NAT-CRF's layer still asks for it.
+
+    Only that module sees the mend, numpy itself stays as it is.
+    """
+    from fairseq.modules import dynamic_crf_layer
+
+    if not hasattr(np, "float"):
+        dynamic_crf_layer.np = types.SimpleNamespace(float=float)

@@ -1,0 +1,1 @@
+"""fairseq criterions, one registered name a file."""

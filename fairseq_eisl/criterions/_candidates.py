@@ -1,0 +1,112 @@
+"""Candidates of an encoder-decoder model: its own output, decoded without gradient."""
+
+from contextlib import contextmanager
+from typing import NamedTuple, Optional
+
+import torch
+from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from torch import Tensor
+
+from ..losses import random_numbers
+
+# Looking whether all candidates have ended makes the host wait for a GPU: look rarely there.
+_CUDA_STEPS_BETWEEN_LOOKS = 8
+
+
+class Candidates(NamedTuple):
+    """Decoder input of one forward, and which of its outputs are candidate positions."""
+
+    tokens: Tensor
+    """(B, T) int64 the candidate, padded; ends with EOS unless it was cut."""
+    prefix: Tensor
+    """(B, T) int64 decoder input that predicts ``tokens``."""
+    mask: Tensor
+    """(B, T) bool, True for candidate positions."""
+
+
+def unwrapped(model) -> BaseFairseqModel:
+    """The model inside its distributed wrappers.
+
+    Decoding through a wrapper would arm its gradient reducer for a pass that
+    has no backward.
+    """
+    while not isinstance(model, BaseFairseqModel) and hasattr(model, "module"):
+        model = model.module
+    return model
+
+
+@contextmanager
+def evaluation_mode(model):
+    """Switch dropout and the like off, then give every module its own mode back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def teacher_forced(sample, pad: int) -> Candidates:
+    """The target itself as candidate (teacher forcing)."""
+    target = sample["target"]
+    return Candidates(target, sample["net_input"]["prev_output_tokens"], target.ne(pad))
+
+
+@torch.no_grad()
+def decode(
+    model,
+    sample,
+    pad: int,
+    eos: int,
+    seeds: Optional[Tensor] = None,
+    after_eos: bool = False,
+) -> Candidates:
+    """Decode a candidate for each sentence, as long as its target at most.
+
+    Args:
+        model: an encoder-decoder, wrapped or not. Decoding runs on the inner
+            model in evaluation mode, with cached keys and values.
+        seeds: (B,) int64 seeds to sample with; None decodes greedily.
+        after_eos: go on after the candidate's own EOS, and count the positions
+            there as candidate positions.
+    """
+    inner = unwrapped(model)
+    if not isinstance(inner, FairseqEncoderDecoderModel):
+        raise ValueError(
+            f"--criterion eisl decodes candidates with encoder-decoder models; "
+            f"{type(inner).__name__} is none (--train-decoding teacher-forcing needs no decoding)"
+        )
+    net_input, target = sample["net_input"], sample["target"]
+    limit = target.ne(pad).sum(1)
+    length = target.size(1)
+    with evaluation_mode(inner):
+        encoder_out = inner.encoder.forward_torchscript(net_input)
+        state = {} if isinstance(inner.decoder, FairseqIncrementalDecoder) else None
+        options = {} if state is None else {"incremental_state": state}
+        tokens = target.new_full((target.size(0), length + 1), pad)
+        tokens[:, 0] = _first_token(net_input["prev_output_tokens"], pad)
+        ended = limit.eq(0)
+        for step in range(length):
+            logits = inner.decoder(tokens[:, : step + 1], encoder_out=encoder_out, **options)[0]
+            scores = logits[:, -1].float()
+            if seeds is not None:
+                step_seeds = random_numbers.fold(seeds, step)
+                scores = scores + random_numbers.gumbel(step_seeds, scores.size(1))
+            scores[:, pad] = -float("inf")
+            chosen = scores.argmax(1).masked_fill(ended, pad)
+            tokens[:, step + 1] = chosen
+            ended = ended | limit.le(step + 1)
+            if not after_eos:
+                ended = ended | chosen.eq(eos)
+            look = not ended.is_cuda or step % _CUDA_STEPS_BETWEEN_LOOKS == 0
+            if look and bool(ended.all()):
+                break
+    candidate = tokens[:, 1:]
+    return Candidates(candidate, tokens[:, :-1], candidate.ne(pad))
+
+
+def _first_token(prev_output_tokens: Tensor, pad: int) -> Tensor:
+    """(B,) the token that decoding starts from (EOS, or a language tag)."""
+    first = prev_output_tokens.ne(pad).to(torch.uint8).argmax(1, keepdim=True)
+    return prev_output_tokens.gather(1, first).squeeze(1)

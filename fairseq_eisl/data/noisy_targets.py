@@ -1,0 +1,147 @@
+"""A parallel dataset whose targets are corrupted on the fly."""
+
+import logging
+import time
+from typing import List, Optional, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import LanguagePairDataset
+
+from ..noise import Context, NoiseSpec, WordUnits, example_rng
+
+logger = logging.getLogger(__name__)
+
+
+class TargetCorruption:
+    """Corrupts single targets, each from ``(seed, index[, epoch])`` alone.
+
+    Args:
+        noise: the parsed noise specification.
+        units: word units of the target dictionary.
+        blank: id of the blank symbol.
+        seed: seed of the corruption.
+        max_length: targets that noise makes longer than this many tokens
+            (special symbols included) lose their last words. A target that is
+            too long without noise is left alone, for fairseq to treat as always.
+    """
+
+    def __init__(
+        self,
+        noise: NoiseSpec,
+        units: WordUnits,
+        blank: int,
+        seed: int,
+        max_length: Optional[int] = None,
+    ):
+        self.noise, self.units, self.seed, self.max_length = noise, units, seed, max_length
+        vocabulary = units.vocabulary() if noise.needs_vocabulary else None
+        self._context = Context(units.blank(blank), vocabulary)
+
+    def __call__(self, ids: List[int], index: int, epoch: int = 0) -> Tuple[List[int], bool]:
+        """The corrupted target of example ``index`` as ids, and whether it was cut."""
+        start, end = 0, len(ids)
+        # Special symbols at both ends (bos, eos) stay where they are.
+        while start < end and self.units.special(ids[start]):
+            start += 1
+        while end > start and self.units.special(ids[end - 1]):
+            end -= 1
+        rng = example_rng(self.seed, index, epoch)
+        words = self.noise(self.units.split(ids[start:end]), rng, self._context)
+        noisy, cut = self.units.join(words), False
+        if self.max_length and len(ids) <= self.max_length:
+            room = self.max_length - start - (len(ids) - end)
+            while len(noisy) > room:
+                words.pop()
+                noisy, cut = self.units.join(words), True
+        return ids[:start] + noisy + ids[end:], cut
+
+
+class _NoisyTargets:
+    """The targets of a dataset, corrupted when they are read."""
+
+    def __init__(self, clean, corruption: TargetCorruption, resample: bool):
+        self.clean, self.corruption, self.resample, self.epoch = clean, corruption, resample, 1
+
+    def __len__(self):
+        return len(self.clean)
+
+    def corrupt(self, index: int):
+        epoch = self.epoch if self.resample else 0
+        return self.corruption(self.clean[index].tolist(), int(index), epoch)
+
+    def __getitem__(self, index):
+        return torch.tensor(self.corrupt(index)[0], dtype=torch.long)
+
+    @property
+    def supports_prefetch(self):
+        return getattr(self.clean, "supports_prefetch", False)
+
+    def prefetch(self, indices):
+        self.clean.prefetch(indices)
+
+
+class NoisyTargetDataset(LanguagePairDataset):
+    """``pairs`` with corrupted targets; sources, ids and options stay the same.
+
+    By default an example has the same noise in every epoch (the corpus is
+    corrupted once, as in the paper); with ``resample`` the noise also depends
+    on the epoch. The lengths used for batching are those of the noisy targets.
+    """
+
+    def __init__(
+        self, pairs: LanguagePairDataset, corruption: TargetCorruption, resample: bool = False
+    ):
+        super().__init__(
+            pairs.src,
+            pairs.src_sizes,
+            pairs.src_dict,
+            _NoisyTargets(pairs.tgt, corruption, resample),
+            pairs.tgt_sizes,
+            pairs.tgt_dict,
+            left_pad_source=pairs.left_pad_source,
+            left_pad_target=pairs.left_pad_target,
+            shuffle=pairs.shuffle,
+            input_feeding=pairs.input_feeding,
+            eos=pairs.eos,
+            pad_to_multiple=pairs.pad_to_multiple,
+        )
+        self._clean_sizes = self.tgt_sizes
+        self._measure()
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self):
+        # Resampled targets have other lengths in every epoch, hence other batches.
+        return not self.tgt.resample
+
+    def set_epoch(self, epoch):
+        super().set_epoch(epoch)
+        if self.tgt.resample and epoch != self.tgt.epoch:
+            self.tgt.epoch = epoch
+            self._measure()
+
+    def _measure(self):
+        """Set the target lengths to those of the noisy targets."""
+        corruption = self.tgt.corruption
+        if corruption.noise.keeps_words and corruption.units.scheme != "gpt2":
+            return  # permuting words changes no length
+        start, cut = time.time(), 0
+        sizes = np.array(self._clean_sizes)
+        for index in range(len(sizes)):
+            ids, was_cut = self.tgt.corrupt(index)
+            sizes[index] = len(ids)
+            cut += was_cut
+            if (index + 1) % 500_000 == 0:
+                logger.info(f"measured {index + 1:,} of {len(sizes):,} noisy targets")
+        self.tgt_sizes = sizes
+        self.sizes = np.vstack((self.src_sizes, sizes)).T
+        logger.info(
+            f"target noise {corruption.noise.text}, seed {corruption.seed}: "
+            f"{self._clean_sizes.sum():,} -> {sizes.sum():,} target tokens in {len(sizes):,} "
+            f"examples ({time.time() - start:.1f} s)"
+        )
+        if cut:
+            logger.warning(
+                f"{cut:,} targets outgrew {corruption.max_length} tokens under noise and lost "
+                "their last words (raise --max-target-positions to keep them)"
+            )

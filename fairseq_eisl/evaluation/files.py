@@ -1,0 +1,55 @@
+"""Text files read whole, and files written whole or not at all."""
+
+import contextlib
+import os
+import secrets
+import stat
+from typing import Iterator, List
+
+
+def read_lines(path: str) -> List[str]:
+    """The lines of a UTF-8 text without their ends; an empty line is an empty string.
+
+    Only ``\\n`` (or ``\\r\\n``) ends a line, as for fairseq-preprocess.
+
+    :raises OSError: the file cannot be read.
+    :raises ValueError: it is empty, or no UTF-8 text.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="\n") as f:
+            lines = [line.rstrip("\r\n") for line in f]
+    except UnicodeDecodeError as err:
+        raise ValueError(f"{path}: no UTF-8 text ({err.reason} at byte {err.start})") from None
+    if not lines:
+        raise ValueError(f"{path}: the file is empty")
+    return lines
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[str]:
+    """Yield a temporary name that takes the place of ``path`` once the block ends well.
+
+    A reader sees the old file or the new one, never a part; when the block fails,
+    the old file stays. Missing folders are made, a symbolic link is followed.
+
+    :raises ValueError: ``path`` exists and is no regular file.
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    mode = None
+    if os.path.exists(target):
+        mode = os.stat(target).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError(f"{path}: not a regular file, it will not be replaced")
+    os.makedirs(folder, exist_ok=True)
+    # The extension stays last: matplotlib goes by it.
+    temporary = os.path.join(folder, f".part-{secrets.token_hex(6)}-{name}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield temporary
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

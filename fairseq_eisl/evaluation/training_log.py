@@ -1,0 +1,83 @@
+"""Validation scores out of a ``fairseq-train`` log."""
+
+import json
+from typing import Dict, List, NamedTuple, Optional
+
+from .files import read_lines
+
+
+class Curve(NamedTuple):
+    """updates: optimiser steps, rising. scores: the metric after each, as fairseq wrote it."""
+
+    updates: List[int]
+    scores: List[float]
+
+    def best(self) -> int:
+        """Index of the highest score, the earliest of equals."""
+        return max(range(len(self.scores)), key=lambda i: self.scores[i])
+
+
+def read_curve(path: str, metric: str = "bleu", subset: str = "valid") -> Curve:
+    """Read the validations of ``subset`` from a log of format simple, tqdm or json.
+
+    A resumed run that validates an update again overrules what came before.
+
+    :raises OSError: the file cannot be read.
+    :raises ValueError: no validations, or none with the metric.
+    """
+    found: Dict[int, float] = {}
+    validations = 0
+    for line in read_lines(path):
+        stats = parse_validation(line.rsplit("\r", 1)[-1], subset)
+        if stats is None or "num_updates" not in stats:
+            continue
+        validations += 1
+        if metric in stats:
+            found[int(stats["num_updates"])] = stats[metric]
+    if not validations:
+        raise ValueError(
+            f"{path}: no validation of '{subset}' in it: not the log of fairseq-train, "
+            "or --log-format none, or --disable-validation"
+        )
+    if not found:
+        hint = ": train with --eval-bleu" if metric == "bleu" else ""
+        raise ValueError(f"{path}: {validations} validations, none with {metric}{hint}")
+    updates = sorted(found)
+    return Curve(updates, [found[u] for u in updates])
+
+
+def parse_validation(line: str, subset: str = "valid") -> Optional[Dict[str, float]]:
+    """The numbers of one line that reports a validation of ``subset``, else None.
+
+    >>> line = "| valid | epoch 001 | valid on 'valid' subset | bleu 12.3 | num_updates 7"
+    >>> parse_validation(line) == {"epoch": 1, "bleu": 12.3, "num_updates": 7}
+    True
+    >>> parse_validation('x | INFO | valid | {"valid_bleu": "12.3", "valid_num_updates": "7"}')
+    {'bleu': 12.3, 'num_updates': 7.0}
+    """
+    start = line.find("{")
+    if start >= 0:
+        try:
+            stats = json.loads(line[start:])
+        except ValueError:
+            return None  # the configuration, for one
+        prefix = subset + "_"
+        if not isinstance(stats, dict) or prefix + "num_updates" not in stats:
+            return None
+        named = {k[len(prefix) :]: v for k, v in stats.items() if k.startswith(prefix)}
+        return _numbers(named)
+    parts = [part.strip() for part in line.split("|")]
+    on = [part for part in parts if part.startswith("valid on '")]
+    if on != [f"valid on '{subset}' subset"] and (on or subset not in parts):
+        return None
+    return _numbers(dict(part.split(" ", 1) for part in parts if " " in part))
+
+
+def _numbers(stats: Dict[str, str]) -> Dict[str, float]:
+    numbers = {}
+    for key, value in stats.items():
+        try:
+            numbers[key] = float(value)
+        except (TypeError, ValueError):
+            pass
+    return numbers

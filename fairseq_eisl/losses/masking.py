@@ -1,0 +1,88 @@
+"""Lengths, masks and n-gram windows over a cost tensor."""
+
+from typing import Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+
+def window_mask(mask: Tensor, n: int) -> Tensor:
+    """(B, L) token mask to the (B, L - n + 1) mask of windows that hold tokens only.
+
+    >>> window_mask(torch.tensor([[True, True, False]]), 2).tolist()
+    [[True, False]]
+    """
+    length = mask.size(1) - n + 1
+    out = mask[:, :length]
+    for j in range(1, n):
+        out = out & mask[:, j : j + length]
+    return out
+
+
+def widen(sums: Tensor, cost: Tensor, n: int) -> Tensor:
+    """Window sums of order ``n - 1`` to those of order ``n``.
+
+    ``sums[b, t, s]`` is the sum of ``cost[b, t+j, s+j]`` over ``j < n - 1``; one
+    shifted addition a step is the convolution of the paper's Eq. 7 with an
+    identity kernel.
+
+    Shapes: cost (B, T, S); sums (B, T-n+2, S-n+2); result (B, T-n+1, S-n+1).
+    """
+    return sums[:, :-1, :-1] + cost[:, n - 1 :, n - 1 :]
+
+
+def longest_run(mask: Tensor) -> Tensor:
+    """(B, L) mask to the (B,) length of its longest run of True: the longest window that fits.
+
+    For a mask of real tokens, which has one run, this is the number of tokens.
+
+    >>> longest_run(torch.tensor([[False, True, True, False, True]])).tolist()
+    [2]
+    """
+    if mask.size(1) == 0:
+        return mask.new_zeros(mask.size(0), dtype=torch.long)
+    place = torch.arange(1, mask.size(1) + 1, device=mask.device).expand(mask.shape)
+    last_gap = place.masked_fill(mask, 0).cummax(1).values
+    return (place - last_gap).max(1).values
+
+
+def resolve_orders(
+    ngrams: Sequence[int], weights: Sequence[float], output_length: Tensor, target_length: Tensor
+) -> Tuple[Tensor, Tensor]:
+    """Which n-gram orders each sentence uses, and with what weight.
+
+    Orders ``n <= 0`` stand for ``target_length + n``. An order that does not fit
+    into a sentence's candidate or target is dropped there, and the weights of
+    the others are scaled so that their sum stays. If none is left, the last
+    column takes it all: the longest order that fits. A sentence without tokens
+    has no weights.
+
+    Returns:
+        orders (B, K + 1) int64 and weights (B, K + 1) float64, for K given orders
+        and the fallback; the weights of a sentence sum to ``sum(weights)`` or 0.
+
+    >>> orders, share = resolve_orders((2, 3), (0.5, 0.5), torch.tensor([2, 1]), torch.tensor([9, 9]))
+    >>> orders.tolist(), share.tolist()
+    ([[2, 3, 2], [2, 3, 1]], [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    """
+    room = torch.minimum(output_length, target_length).unsqueeze(1)
+    orders = torch.tensor(ngrams, device=room.device)
+    orders = torch.where(orders > 0, orders, target_length.unsqueeze(1) + orders)
+    share = torch.tensor(weights, device=room.device, dtype=torch.float64).expand(orders.shape)
+    share = share.masked_fill((orders < 1) | (orders > room), 0.0)
+    total, kept = float(sum(weights)), share.sum(1, keepdim=True)
+    share = torch.where(kept > 0, share * (total / kept), 0.0)
+    fallback = ((kept == 0) & (room > 0)).to(share.dtype) * total
+    return torch.cat([orders, room], 1), torch.cat([share, fallback], 1)
+
+
+def check_mask(name: str, mask, shape: Tuple[int, int], device) -> Tensor:
+    """A boolean mask of the given shape; ``None`` means every position is real."""
+    if mask is None:
+        return torch.ones(shape, dtype=torch.bool, device=device)
+    if mask.dtype != torch.bool or tuple(mask.shape) != shape:
+        raise ValueError(
+            f"{name} must be a boolean tensor of shape {shape} (True = a real token), "
+            f"not {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+    return mask

@@ -1,0 +1,1 @@
+"""fairseq models; fairseq imports every file here that has no leading underscore."""

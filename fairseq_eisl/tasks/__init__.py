@@ -1,0 +1,1 @@
+"""fairseq tasks; fairseq imports every file here that has no leading underscore."""

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# All tests and checks, as CI runs them. Without an active environment it makes one in .venv.
+#   bash scripts/test.sh [pytest arguments]
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+use_environment test,plots
+cd "$ROOT"
+make check PYTHON=python
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+python -m pytest "$@"

@@ -1,0 +1,98 @@
+"""eisl_loss against the literal float64 reference: values and gradients."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+
+from fairseq_eisl.losses import eisl_loss, reference
+from fairseq_eisl.losses.position_selection import SELECTION_ON, SELECTIONS
+from tests.devices import DEVICES
+from tests.losses.eisl_cases import Case, cases, example, gumbel_noise
+from tests.tolerances import assert_near
+
+# The same cases in every run: a green suite stays green until the code changes.
+fixed = settings(
+    derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+
+
+def agree(case: Case, dtype: torch.dtype, device: str = "cpu"):
+    """Both losses of each sentence, and the gradients of a weighted sum of them, are the same."""
+    logits = case.logits.detach().to(dtype).requires_grad_()
+    batch, positions, _ = logits.shape
+    noise = gumbel_noise(case.seeds, positions, case.targets.size(1))
+    expected = reference.eisl_loss(
+        logits, case.targets, **case.masks, **case.options, noise=noise
+    )
+    # Unequal weights, so that a gradient in the wrong sentence shows.
+    share = torch.arange(1, batch + 1, dtype=torch.float64)
+    (grad,) = torch.autograd.grad((expected * share).sum(), logits)
+
+    def move(tensor):
+        return None if tensor is None else tensor.detach().to(device)
+
+    ours = move(logits).requires_grad_()
+    losses = eisl_loss(
+        ours,
+        move(case.targets),
+        output_mask=move(case.output_mask),
+        target_mask=move(case.target_mask),
+        generator=case.seeds,
+        reduction="none",
+        **case.options,
+    )
+    compute_dtype = torch.promote_types(dtype, torch.float32)
+    assert losses.dtype == compute_dtype and losses.requires_grad
+    assert_near(losses, expected, compute_dtype, "value")
+    (losses * move(share).to(losses.dtype)).sum().backward()
+    assert ours.grad.dtype == dtype
+    assert_near(ours.grad, grad, dtype, "gradient")
+
+
+@settings(fixed, max_examples=300)
+@given(cases())
+def test_value_and_gradient_in_float64(case):
+    agree(case, torch.float64)
+
+
+@settings(fixed, max_examples=100)
+@given(cases())
+def test_value_and_gradient_in_float32(case):
+    agree(case, torch.float32)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("selection_on", SELECTION_ON)
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str
+)
+def test_dtypes_and_devices(dtype, selection, selection_on, device):
+    # The reference gets the rounded logits, so half precision has no other excuse: its
+    # value is held to the tolerance of float32, its gradient to one rounding.
+    agree(example(dtype, selection=selection, selection_on=selection_on), dtype, device)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_shifted_additions_are_the_convolution_with_one_hot_kernels(n, normalize):
+    """Eq. 7, read off the implementation through ``uniform``: the mean of the scores."""
+    logits = torch.randn(2, 6, 9, generator=torch.Generator().manual_seed(2)).double()
+    targets = torch.randint(9, (2, 5), generator=torch.Generator().manual_seed(3))
+    scores = reference.one_hot_convolution_scores(logits, targets, n)
+    for b in range(2):
+        for t in range(6 - n + 1):
+            for s in range(5 - n + 1):  # a mask of one window each leaves one score
+                at, gram = torch.zeros(1, 6).bool(), torch.zeros(1, 5).bool()
+                at[0, t : t + n], gram[0, s : s + n] = True, True
+                loss = eisl_loss(
+                    logits[b : b + 1],
+                    targets[b : b + 1],
+                    output_mask=at,
+                    target_mask=gram,
+                    ngrams=(n,),
+                    selection="uniform",
+                    normalize=normalize,
+                )
+                score = scores[b, t, s] / (n if normalize else 1)
+                assert_near(-loss, score, torch.float64)
