@@ -1,0 +1,68 @@
+# The recipe in stock fairseq commands: CE on noisy targets, EISL from its best checkpoint,
+# generation, scoring. Sourced after common.sh by the scripts of each data set, which set
+#   RUN      folder of this run                 DATA   fairseq-preprocess's folder
+#   BPE      --remove-bpe value, or empty       DEVICE array of flags: (--cpu) or (--fp16)
+#   TASK     array: the task and its noise      MODEL  array: the architecture's flags
+#   BATCH    array: flags of both training stages   SEED
+
+USER_DIR=(--user-dir "$ROOT/fairseq_eisl")
+# --required-batch-size-multiple 1: fairseq's default of 8 drops the last sentences of a set.
+COMMON=(--required-batch-size-multiple 1 --num-workers 0)
+
+# Prints an epoch's line as it ends: progress for people, the whole log stays in the file.
+show_validation() {
+    awk '/valid on/ {
+        n = split($0, part, " [|] "); line = ""
+        for (i = 1; i <= n; i++)
+            if (part[i] ~ /^(epoch|loss|repetition|bleu|num_updates) /) line = line "  " part[i]
+        print "          " line > "/dev/stderr"; fflush("/dev/stderr")
+    }'
+}
+
+# train NAME START COMMAND...: one training stage in $RUN/NAME. Finished stages are skipped, a
+# killed one goes on from its last checkpoint, a changed command starts over.
+# START: a checkpoint to start from with a fresh optimiser, or empty.
+train() {
+    local name="$1" start="$2"; shift 2
+    local folder="$RUN/$name" command identity restore=()
+    command=(fairseq-train "$DATA" "${USER_DIR[@]}" "${TASK[@]}" "${MODEL[@]}" "${BATCH[@]}" "${COMMON[@]}"
+        "${DEVICE[@]}" --seed "$SEED" --no-progress-bar --log-format simple --log-interval 50
+        --eval-bleu --eval-tokenized-bleu --eval-bleu-args '{"beam": 1, "max_len_a": 1.2, "max_len_b": 10}'
+        ${BPE:+--eval-bleu-remove-bpe "$BPE"} --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
+        --no-epoch-checkpoints --save-dir "$folder" "$@")
+    identity="$(printf '%q ' "${command[@]}") start=${start:+$(cksum < "$start")}"
+    if [ -e "$folder/command" ] && [ "$(cat "$folder/command")" != "$identity" ]; then
+        say "$name: the command has changed, starting over"
+        rm -rf "$folder"
+    fi
+    if [ -e "$folder/done" ]; then say "$name: done before ($folder)"; return; fi
+    mkdir -p "$folder"
+    printf '%s\n' "$identity" > "$folder/command"
+    if [ -e "$folder/checkpoint_last.pt" ]; then
+        say "$name: going on from $folder/checkpoint_last.pt"
+    elif [ -n "$start" ]; then
+        restore=(--restore-file "$start" --reset-optimizer --reset-dataloader --reset-meters --reset-lr-scheduler)
+    fi
+    say "$name: training (log: $folder/train.log)"
+    if ! "${command[@]}" "${restore[@]}" 2>&1 | tee -a "$folder/train.log" | show_validation; then
+        tail -n 15 "$folder/train.log" >&2
+        die "$name: training failed (whole log: $folder/train.log)"
+    fi
+    touch "$folder/done"
+}
+
+# generate NAME [FLAGS...]: translate the test set with $RUN/NAME's best checkpoint, check the count.
+generate() {
+    local name="$1"; shift
+    say "$name: translating the test set"
+    run "$RUN/$name/test.part" fairseq-generate "$DATA" "${USER_DIR[@]}" --task noisy_translation --path "$RUN/$name/checkpoint_best.pt" \
+        "${DEVICE[@]}" "${COMMON[@]}" --seed "$SEED" --max-tokens 8000 ${BPE:+--remove-bpe "$BPE"} "$@"
+    mv "$RUN/$name/test.part" "$RUN/$name/test.out"
+}
+
+# score NAME REFERENCE [--set key=value ...]: a row for $RUN/NAME in $RUN/rows.csv
+score() {
+    local name="$1" reference="$2"; shift 2
+    python -m fairseq_eisl.evaluation score --log "$RUN/$name/test.out" --reference "$reference" \
+        --rows "$RUN/rows.csv" --set criterion="$name" --set seed="$SEED" "$@"
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Multi30k German-English with noise on the English training targets: CE, EISL from it, scores on
+# test2018 (1071 lines, lower-cased, tokenised) and a picture.
+#   bash scripts/multi30k.sh --small [--data DIR] [--noise SPEC] ...   small Transformer, from scratch
+#   bash scripts/multi30k.sh [--bart DIR] [--data DIR] ...             BART-base, the paper's setting
+# Options:
+#   --data DIR     folder with the Multi30k files (default: they are fetched)
+#   --noise SPEC   repeat:0.5 (default), blank:0.4, shuffle:3, synthetic:5, ...
+#   --small        a 2.4 M parameter Transformer that trains on two CPU cores in under an hour. From
+#                  scratch it can undo repetition and blanks; shuffled text needs a model that knows
+#                  the target language, such as BART
+#   --bart DIR     unpacked bart.base (model.pt, dict.txt, encoder.json, vocab.bpe; default: fetched)
+#   --out DIR      default: runs/multi30k/<model>-<noise>-seed<N>; run it again to go on after a kill
+#   --seed N       of training and noise (default: 1)
+#   --cpu          do not use a GPU
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+
+DATA_DIR="" NOISE=repeat:0.5 KIND=bart BART="" OUT="" SEED=1 CPU=""
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --data) DATA_DIR="${2:?--data needs a folder}"; shift 2 ;;
+        --noise) NOISE="${2:?--noise needs a specification}"; shift 2 ;;
+        --small) KIND=small; shift ;;
+        --bart) BART="${2:?--bart needs a folder}"; shift 2 ;;
+        --out) OUT="${2:?--out needs a folder}"; shift 2 ;;
+        --seed) SEED="${2:?--seed needs a number}"; shift 2 ;;
+        --cpu) CPU=yes; shift ;;
+        -h|--help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        *) die "unknown option $1 (choose from --data, --noise, --small, --bart, --out, --seed, --cpu)" ;;
+    esac
+done
+[[ "$SEED" =~ ^[0-9]+$ ]] || die "--seed needs a whole number, not '$SEED'"
+[ "$KIND" = bart ] || [ -z "$BART" ] || die "--small and --bart exclude each other"
+
+use_environment plots
+# A wrong noise stops here, not after an hour.
+python -c 'import sys; from fairseq_eisl.noise import parse_noise
+try: parse_noise(sys.argv[1])
+except ValueError as err: sys.exit(str(err))' "$NOISE" || exit 2
+source "$ROOT/scripts/lib/recipe.sh"
+RUN="${OUT:-$ROOT/runs/multi30k/$KIND-${NOISE//[:,]/_}-seed$SEED}"
+mkdir -p "$RUN"
+RUN="$(cd "$RUN" && pwd)" TEXT="$RUN/text" DATA="$RUN/data"
+if [ -z "$CPU" ] && has_cuda; then
+    DEVICE=(--fp16)
+else
+    DEVICE=(--cpu); tune_cpu; export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+fi
+TASK=(--task noisy_translation --target-noise "$NOISE" --target-noise-seed "$SEED")
+bash "$ROOT/scripts/prepare/multi30k.sh" "$TEXT" ${DATA_DIR:+--data "$DATA_DIR"}
+source "$ROOT/scripts/lib/multi30k_$KIND.sh"
+
+[ -e "$DATA/done" ] || { rm -rf "$DATA"; say "preparing the data"; prepare_data; touch "$DATA/done"; }
+train_stages
+
+rm -f "$RUN/rows.csv"
+for name in ce eisl; do
+    generate "$name" --beam 5 --max-len-a 1.2 --max-len-b 10 "${GENERATE[@]}"
+    score "$name" "$TEXT/test.en" --set dataset=multi30k-test2018 --set noise="$NOISE" --set model="$KIND"
+done
+python -m fairseq_eisl.evaluation plot --rows "$RUN/rows.csv" --kind compare --out "$RUN/compare.png"
+python -m fairseq_eisl.evaluation curve --log CE="$RUN/ce/train.log" --log EISL="$RUN/eisl/train.log" --out "$RUN/curve.png"
+python -m fairseq_eisl.evaluation examples --source "$TEXT/test.de" --reference "$TEXT/test.en" \
+    --system "CE=$RUN/ce/test.out" --system "EISL=$RUN/eisl/test.out" -n 5 --seed "$SEED"
+python -m fairseq_eisl.evaluation table --rows "$RUN/rows.csv" \
+    --columns criterion,bleu,brevity_penalty,repetition_rate,length_ratio,unk_rate,sentences,bleu_signature
+say "rows: $RUN/rows.csv   pictures: $RUN/compare.png, $RUN/curve.png"
