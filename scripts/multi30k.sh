@@ -13,10 +13,12 @@
 #   --out DIR      default: runs/multi30k/<model>-<noise>-seed<N>; run it again to go on after a kill
 #   --seed N       of training and noise (default: 1)
 #   --cpu          do not use a GPU
+#   -- FLAGS       more fairseq-train flags, for both stages (the last value of a flag counts)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 
-DATA_DIR="" NOISE=repeat:0.5 KIND=bart BART="" OUT="" SEED=1 CPU=""
+COMMAND="scripts/multi30k.sh $*"
+DATA_DIR="" NOISE=repeat:0.5 KIND=bart BART="" OUT="" SEED=1 CPU="" EXTRA=()
 while [ $# -gt 0 ]; do
     case "$1" in
         --data) DATA_DIR="${2:?--data needs a folder}"; shift 2 ;;
@@ -26,7 +28,8 @@ while [ $# -gt 0 ]; do
         --out) OUT="${2:?--out needs a folder}"; shift 2 ;;
         --seed) SEED="${2:?--seed needs a number}"; shift 2 ;;
         --cpu) CPU=yes; shift ;;
-        -h|--help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        --) shift; EXTRA=("$@"); break ;;
+        -h|--help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
         *) die "unknown option $1 (choose from --data, --noise, --small, --bart, --out, --seed, --cpu)" ;;
     esac
 done
@@ -54,15 +57,6 @@ source "$ROOT/scripts/lib/multi30k_$KIND.sh"
 [ -e "$DATA/done" ] || { rm -rf "$DATA"; say "preparing the data"; prepare_data; touch "$DATA/done"; }
 train_stages
 
-rm -f "$RUN/rows.csv"
-for name in ce eisl; do
-    generate "$name" --beam 5 --max-len-a 1.2 --max-len-b 10 "${GENERATE[@]}"
-    score "$name" "$TEXT/test.en" --set dataset=multi30k-test2018 --set noise="$NOISE" --set model="$KIND"
-done
-python -m fairseq_eisl.evaluation plot --rows "$RUN/rows.csv" --kind compare --out "$RUN/compare.png"
-python -m fairseq_eisl.evaluation curve --log CE="$RUN/ce/train.log" --log EISL="$RUN/eisl/train.log" --out "$RUN/curve.png"
-python -m fairseq_eisl.evaluation examples --source "$TEXT/test.de" --reference "$TEXT/test.en" \
-    --system "CE=$RUN/ce/test.out" --system "EISL=$RUN/eisl/test.out" -n 5 --seed "$SEED"
-python -m fairseq_eisl.evaluation table --rows "$RUN/rows.csv" \
-    --columns criterion,bleu,brevity_penalty,repetition_rate,length_ratio,unk_rate,sentences,bleu_signature
-say "rows: $RUN/rows.csv   pictures: $RUN/compare.png, $RUN/curve.png"
+for name in ce eisl; do generate "$name" --beam 5 --max-len-a 1.2 --max-len-b 10 "${GENERATE[@]}"; done
+report "Multi30k de-en, $NOISE, seed $SEED" "$TEXT/test.de" "$TEXT/test.en" 5 \
+    test_set="Multi30k test2018 de-en, lc.norm.tok" noise="$NOISE" model="$KIND" command="$COMMAND"

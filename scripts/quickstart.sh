@@ -44,14 +44,7 @@ train ce "" --criterion label_smoothed_cross_entropy --lr 4e-3 --warmup-updates 
 train eisl "$RUN/ce/checkpoint_best.pt" --criterion eisl --ngram 1,2 --ngram-weight 0.5,0.5 \
     --lr 5e-4 --warmup-updates 50 --max-epoch 1
 
-rm -f "$RUN/rows.csv"
-for name in ce eisl; do
-    generate "$name" --beam 5
-    score "$name" "$TEXT/test.en" --set dataset=toy --set noise=repeat:0.5
-done
-python -m fairseq_eisl.evaluation plot --rows "$RUN/rows.csv" --kind compare --out "$RUN/compare.png"
-python -m fairseq_eisl.evaluation examples --source "$TEXT/test.de" --reference "$TEXT/test.en" \
-    --system "CE=$RUN/ce/test.out" --system "EISL=$RUN/eisl/test.out" -n 3 --seed "$SEED"
-python -m fairseq_eisl.evaluation table --rows "$RUN/rows.csv" \
-    --columns criterion,bleu,repetition_rate,length_ratio,sentences,bleu_signature
-say "rows: $RUN/rows.csv   picture: $RUN/compare.png"
+generate ce --beam 5
+generate eisl --beam 5
+report "Toy corpus, repeat:0.5, seed $SEED" "$TEXT/test.de" "$TEXT/test.en" 3 \
+    test_set="toy test" noise=repeat:0.5 command="scripts/quickstart.sh --seed $SEED"

@@ -92,4 +92,6 @@ def _number(row: Row, name: str) -> float:
 
 
 def _identity(row: Row) -> str:
-    return ", ".join(f"{k} {row[k]}" for k in ("system", "noise", "seed") if row.get(k)) or "no name"
+    return (
+        ", ".join(f"{k} {row[k]}" for k in ("system", "noise", "seed") if row.get(k)) or "no name"
+    )

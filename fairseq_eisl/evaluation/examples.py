@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from typing import Dict, List, Sequence
+from typing import List, Mapping, Sequence
 
 
 def mark_repetitions(text: str) -> str:
@@ -42,7 +42,7 @@ def pick(count: int, total: int, seed: int) -> List[int]:
 def format_examples(
     source: Sequence[str],
     reference: Sequence[str],
-    systems: Dict[str, Sequence[str]],
+    systems: Mapping[str, Sequence[str]],
     numbers: Sequence[int],
 ) -> str:
     """Plain text: a block for each sentence number (from 0), a line for each text.

@@ -91,7 +91,7 @@ def _in_order(texts: Dict[int, str], ids: Iterable[int], name: str, what: str) -
     if missing:
         raise ValueError(
             f"{name}: no {what} for {_ids(missing)} ({len(texts)} of {count} sentences "
-            f"present); {HINT}"
+            f"present); an unfinished run, or: {HINT}"
         )
     return [texts[i] for i in range(count)]
 

@@ -1,8 +1,10 @@
 """Pictures made from rows and training logs, legible at 800 pixels, colour-blind safe."""
 
+import contextlib
 import math
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence
+import textwrap
+from typing import Any, Dict, Iterator, NamedTuple, Sequence
 
 from .comparison import Comparison, compare_rows
 from .files import whole_file
@@ -10,10 +12,11 @@ from .rows import Row
 from .training_log import Curve
 
 EXTENSIONS = (".png", ".svg")
+STARTS = ("best", "last", "zero")
 MOST_BARS = 40
 # Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey.
 _COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-_STYLE = {
+_STYLE: Dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 11,
@@ -23,6 +26,7 @@ _STYLE = {
 }
 _WIDTH = 8.0  # inches: 800 pixels at 100 a inch, PNG has twice as many
 _DPI = 200
+_CHARACTER = 0.08  # inches, generous
 
 
 class _Panel(NamedTuple):
@@ -52,67 +56,105 @@ def compare(rows: Sequence[Row], path: str) -> None:
     data = compare_rows(rows)
     bars = len(data.systems) * len(data.settings)
     if bars > MOST_BARS:
-        raise ValueError(f"{bars} bars a panel are too many to read, at most {MOST_BARS}: pick rows")
+        raise ValueError(
+            f"{bars} bars a panel are too many to read, at most {MOST_BARS}: pick rows"
+        )
     if len(data.systems) > len(_COLOURS):
         raise ValueError(f"{len(data.systems)} systems, at most {len(_COLOURS)} have a colour")
-    wide = bars > 6  # one panel a line
-    with _figure(path, (_WIDTH, 7.6 if wide else 3.7)) as figure:
-        axes = figure.subplots(3, 1) if wide else figure.subplots(1, 3)
+    names = [name.replace(",", ",\n") for name in data.settings]
+    wide = bars > 4 or _slant(names, 2.0)  # one panel a line
+    with _figure(path, (_WIDTH, 8.0 if wide else 4.0)) as figure:
+        axes = figure.subplots(3, 1, sharex=True) if wide else figure.subplots(1, 3)
         for axis, panel in zip(axes, _PANELS):
-            _draw_panel(axis, panel, data, wide)
-        seeds = f"seed{'s' * (len(data.seeds) > 1)} {', '.join(data.seeds)}"
+            _draw_bars(axis, panel, data)
+            _draw_reference(axis, panel, data)
+            axis.set_title(panel.title, loc="left")
+        for axis in axes[-1:] if wide else axes:
+            _name_settings(axis, names, 7.0 if wide else 2.0)
+        seeds = f"seed {data.seeds[0]}"
         if len(data.seeds) > 1:
-            seeds += " (bar: mean, dot: one seed)"
-        figure.suptitle(f"{data.test_set}, {seeds}", fontsize=12, x=0.01, ha="left")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside upper right", ncols=len(labels), frameon=False
-        )
-        figure.supxlabel(
-            f"BLEU: {data.signature}", fontsize=8, color="#555555", x=0.01, ha="left"
-        )
+            seeds = f"seeds {', '.join(data.seeds)} (bar: mean, dot: one seed)"
+        _title(figure, f"{data.test_set}, {seeds}")
+        _legend(figure, axes[0], f"BLEU: {data.signature}")
 
 
-def _draw_panel(axis, panel: _Panel, data: Comparison, wide: bool) -> None:
+def _draw_bars(axis, panel: _Panel, data: Comparison) -> None:
     width = 0.8 / len(data.systems)
+    crowded = len(data.systems) * len(data.settings) > 16
     top = 0.0
     for i, system in enumerate(data.systems):
         for j, setting in enumerate(data.settings):
             x = j + (i - (len(data.systems) - 1) / 2) * width
             mean = data.mean(panel.metric, system, setting)
-            seeds = data.values.get((panel.metric, system, setting), [])
-            height = 0.0 if math.isnan(mean) else mean
-            axis.bar(
-                x,
-                height,
-                width * 0.92,
-                color=_COLOURS[i],
-                edgecolor="black",
-                linewidth=0.6,
-                label=system if j == 0 else None,
-            )
-            highest = height
-            if len(seeds) > 1 and not math.isnan(mean):
-                axis.plot([x] * len(seeds), seeds, "o", color="black", markersize=3.5, alpha=0.8)
-                highest = max(seeds)
+            known = not math.isnan(mean)
+            style = {"color": _COLOURS[i], "edgecolor": "black", "linewidth": 0.6}
+            label = None if j else system
+            axis.bar(x, mean if known else 0.0, width * 0.92, label=label, **style)
+            seeds = data.values[panel.metric, system, setting] if known else [0.0]
+            if len(seeds) > 1:
+                axis.plot([x] * len(seeds), seeds, "o", color="black", markersize=3, zorder=6)
             axis.annotate(
-                "n/a" if math.isnan(mean) else f"{mean:.{panel.digits}f}",
-                (x, highest),
-                xytext=(0, 3),
+                f"{mean:.{panel.digits}f}" if known else "n/a",
+                (x, max(seeds)),
+                xytext=(0, 4),
                 textcoords="offset points",
                 ha="center",
-                fontsize=9 if width * 3 < len(data.settings) else 10,
+                rotation=90 if crowded else 0,
+                fontsize=9 if len(data.settings) > 1 else 10,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+                zorder=5,  # readable where the reference line passes
             )
-            top = max(top, highest)
-    line = {"repetition": data.repetition_reference, "length_ratio": 1.0}.get(panel.metric)
-    if line is not None:
-        axis.axhline(line, color="black", linestyle=(0, (4, 3)), linewidth=1)
-        top = max(top, line)
-    axis.set_ylim(0, top * 1.15 if top > 0 else 1.0)
+            top = max(top, *seeds)
+    axis.set_ylim(0, top * (1.35 if crowded else 1.15) if top > 0 else 1.0)
     axis.set_xlim(-0.6, len(data.settings) - 0.4)
-    axis.set_xticks(range(len(data.settings)), data.settings)
-    axis.set_title(panel.title, loc="left")
-    axis.set_ylabel(panel.unit)
+
+
+def _draw_reference(axis, panel: _Panel, data: Comparison) -> None:
+    """A dashed line at the value of the reference itself; names the axis."""
+    value = {"repetition": data.repetition_reference, "length_ratio": 1.0}.get(panel.metric)
+    unit = panel.unit
+    if value is not None:
+        axis.axhline(value, color="black", linestyle=(0, (4, 3)), linewidth=1)
+        axis.set_ylim(top=max(axis.get_ylim()[1], value * 1.15))
+        unit += f"\n(dashed: reference, {value:g})"
+    axis.set_ylabel(unit)
+
+
+def _name_settings(axis, names: Sequence[str], inches: float) -> None:
+    """Names below the groups, slanted where they would run into each other."""
+    axis.set_xticks(range(len(names)), names)
+    if any(names):
+        axis.set_xlabel("noise")
+    if _slant(names, inches):
+        axis.tick_params(axis="x", labelrotation=30)
+        for label in axis.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+
+
+def _slant(names: Sequence[str], inches: float) -> bool:
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    return longest * _CHARACTER > inches / len(names)
+
+
+def _title(figure, text: str) -> None:
+    figure.suptitle("\n".join(textwrap.wrap(text, 85)), fontsize=12, x=0.01, ha="left")
+
+
+def _legend(figure, axis, note: str = "") -> None:
+    """Below everything, as many columns as fit, under a small note."""
+    handles, labels = axis.get_legend_handles_labels()
+    labels = [textwrap.fill(label, 90) for label in labels]
+    across = int((_WIDTH - 0.2) / (max(map(len, labels)) * _CHARACTER + 0.6))
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower left",
+        ncols=max(1, min(across, len(labels))),
+        frameon=False,
+        title=note,
+        title_fontsize=8,
+        alignment="left",
+    )
 
 
 def training_curve(
@@ -127,8 +169,8 @@ def training_curve(
     :raises ValueError: no curves, an unknown ``start``, or a wrong extension.
     """
     check_extension(path)
-    if start not in ("best", "last", "zero"):
-        raise ValueError(f"start must be best, last or zero, not {start!r}")
+    if start not in STARTS:
+        raise ValueError(f"start must be one of {', '.join(STARTS)}, not {start!r}")
     if not curves:
         raise ValueError("no curves to draw")
     if len(curves) > len(_COLOURS):
@@ -142,7 +184,7 @@ def training_curve(
             style: Dict[str, Any] = {"color": _COLOURS[i], "linewidth": 1.8}
             if joint is not None:
                 axis.plot([joint[0], updates[0]], [joint[1], curve.scores[0]], ":", **style)
-            label = f"{name}: best {curve.scores[best]:.1f} at update {curve.updates[best]:,}"
+            label = f"{name}: best {curve.scores[best]:.1f} at its update {curve.updates[best]:,}"
             marker = "os^Dv<>"[i]
             axis.plot(updates, curve.scores, label=label, marker=marker, markersize=5, **style)
             if start != "zero":
@@ -153,8 +195,8 @@ def training_curve(
         axis.set_xlim(left=0)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-        axis.set_title(title or f"Validation {metric} during training", loc="left")
-        figure.legend(loc="outside lower left", ncols=min(len(curves), 2), frameon=False)
+        _title(figure, title or f"Validation {metric} during training")
+        _legend(figure, axis)
 
 
 def check_extension(path: str) -> None:
@@ -163,31 +205,18 @@ def check_extension(path: str) -> None:
         raise ValueError(f"{path}: a picture ends in {' or '.join(EXTENSIONS)}")
 
 
-class _figure:
+@contextlib.contextmanager
+def _figure(path: str, size) -> Iterator[Any]:
     """A figure that is written to ``path``, whole, when the block ends well."""
-
-    def __init__(self, path: str, size):
-        try:
-            import matplotlib
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ValueError("pictures need matplotlib: pip install matplotlib") from None
-        self.path = path
-        self.style = matplotlib.rc_context(_STYLE)
-        self.make = lambda: Figure(figsize=size, layout="constrained")
-
-    def __enter__(self):
-        self.style.__enter__()
-        self.figure = self.make()
-        return self.figure
-
-    def __exit__(self, kind, error, trace):
-        try:
-            if kind is None:
-                metadata: Dict[str, Any] = {}
-                if self.path.lower().endswith(".svg"):
-                    metadata["Date"] = None
-                with whole_file(self.path) as temporary:
-                    self.figure.savefig(temporary, dpi=_DPI, metadata=metadata)
-        finally:
-            self.style.__exit__(kind, error, trace)
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ValueError("pictures need matplotlib: pip install matplotlib") from None
+    kind = os.path.splitext(path)[1][1:].lower()
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure
+        metadata = {"Date": None} if kind == "svg" else {}  # no date: the same rows, the same file
+        with whole_file(path) as temporary:
+            figure.savefig(temporary, format=kind, dpi=_DPI, metadata=metadata)

@@ -27,9 +27,9 @@ def append_row(path: str, row: Mapping[str, Any]) -> None:
     for name in row:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a column needs a name, not {name!r}")
-    path = os.path.realpath(path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with _locked(path + ".lock"):
+    target = os.path.realpath(path)  # two names of one file share the lock
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with _locked(target + ".lock"):
         rows = read_rows(path) if os.path.exists(path) and os.path.getsize(path) else []
         rows.append({key: "" if value is None else str(value) for key, value in row.items()})
         text = io.StringIO(newline="")

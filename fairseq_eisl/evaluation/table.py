@@ -44,7 +44,9 @@ def format_table(
     lines = [_aligned(line, widths, right) for line in [header, *body]]
     if not markdown:
         return "\n".join("  ".join(line).rstrip() for line in lines)
-    rule = [("-" * (w - 1) + ":") if r else "-" * w for w, r in zip([max(w, 3) for w in widths], right)]
+    rule = [
+        ("-" * (w - 1) + ":") if r else "-" * w for w, r in zip([max(w, 3) for w in widths], right)
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
 
 

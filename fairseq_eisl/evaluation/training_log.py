@@ -1,6 +1,7 @@
 """Validation scores out of a ``fairseq-train`` log."""
 
 import json
+import math
 from typing import Dict, List, NamedTuple, Optional
 
 from .files import read_lines
@@ -14,7 +15,8 @@ class Curve(NamedTuple):
 
     def best(self) -> int:
         """Index of the highest score, the earliest of equals."""
-        return max(range(len(self.scores)), key=lambda i: self.scores[i])
+        scores = [-math.inf if math.isnan(score) else score for score in self.scores]
+        return scores.index(max(scores))
 
 
 def read_curve(path: str, metric: str = "bleu", subset: str = "valid") -> Curve:

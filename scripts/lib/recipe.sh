@@ -3,8 +3,10 @@
 #   RUN      folder of this run                 DATA   fairseq-preprocess's folder
 #   BPE      --remove-bpe value, or empty       DEVICE array of flags: (--cpu) or (--fp16)
 #   TASK     array: the task and its noise      MODEL  array: the architecture's flags
-#   BATCH    array: flags of both training stages   SEED
+#   BATCH    array: flags of both training stages    SEED
+#   EXTRA    array: more flags of both stages, which override the others (optional)
 
+[ -n "${EXTRA+set}" ] || EXTRA=()
 USER_DIR=(--user-dir "$ROOT/fairseq_eisl")
 # --required-batch-size-multiple 1: fairseq's default of 8 drops the last sentences of a set.
 COMMON=(--required-batch-size-multiple 1 --num-workers 0)
@@ -29,7 +31,7 @@ train() {
         "${DEVICE[@]}" --seed "$SEED" --no-progress-bar --log-format simple --log-interval 50
         --eval-bleu --eval-tokenized-bleu --eval-bleu-args '{"beam": 1, "max_len_a": 1.2, "max_len_b": 10}'
         ${BPE:+--eval-bleu-remove-bpe "$BPE"} --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
-        --no-epoch-checkpoints --save-dir "$folder" "$@")
+        --no-epoch-checkpoints --save-dir "$folder" "$@" "${EXTRA[@]}")
     identity="$(printf '%q ' "${command[@]}") start=${start:+$(cksum < "$start")}"
     if [ -e "$folder/command" ] && [ "$(cat "$folder/command")" != "$identity" ]; then
         say "$name: the command has changed, starting over"
@@ -60,9 +62,21 @@ generate() {
     mv "$RUN/$name/test.part" "$RUN/$name/test.out"
 }
 
-# score NAME REFERENCE [--set key=value ...]: a row for $RUN/NAME in $RUN/rows.csv
-score() {
-    local name="$1" reference="$2"; shift 2
-    python -m fairseq_eisl.evaluation score --log "$RUN/$name/test.out" --reference "$reference" \
-        --rows "$RUN/rows.csv" --set criterion="$name" --set seed="$SEED" "$@"
+# report TITLE SOURCE REFERENCE EXAMPLES key=value...: rows, pictures, examples and a table of the
+# stages ce and eisl, whose translations are there. The key=value pairs are columns of the rows.
+report() {
+    local title="$1" source="$2" reference="$3" examples="$4" name; shift 4
+    local evaluate=(python -m fairseq_eisl.evaluation)
+    rm -f "$RUN/rows.csv"
+    for name in ce eisl; do
+        "${evaluate[@]}" score --log "$RUN/$name/test.out" --reference "$reference" --rows "$RUN/rows.csv" \
+            --set system="${name^^}" seed="$SEED" "$@" > /dev/null
+    done
+    "${evaluate[@]}" plot --rows "$RUN/rows.csv" --out "$RUN/compare.png"
+    "${evaluate[@]}" curve --log CE="$RUN/ce/train.log" EISL="$RUN/eisl/train.log" --out "$RUN/curve.png" --title "$title"
+    "${evaluate[@]}" examples --source "$source" --reference "$reference" \
+        --system CE="$RUN/ce/test.out" EISL="$RUN/eisl/test.out" -n "$examples" --seed "$SEED"
+    "${evaluate[@]}" table --rows "$RUN/rows.csv" \
+        --columns system bleu brevity_penalty repetition length_ratio unk_rate sentences bleu_signature
+    say "rows: $RUN/rows.csv   pictures: $RUN/compare.png, $RUN/curve.png"
 }

@@ -1,0 +1,214 @@
+import os
+import struct
+import sys
+from itertools import combinations
+
+import pytest
+
+from fairseq_eisl.evaluation import plots
+from fairseq_eisl.evaluation.training_log import Curve
+
+from .logs import row
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+LONG = "WMT14 en-de newstest2014, tokenised, compound split, five checkpoints averaged, one step"
+ROWS = {
+    "one": [row("CE"), row("EISL")],
+    "no noise column": [{**row(s), "noise": ""} for s in ("CE", "EISL")],
+    "seeds": [
+        row(s, n, k) for n in ("repeat:0.5", "blank:0.4") for s in ("CE", "EISL") for k in "12"
+    ],
+    "many": [
+        row(s, f"repeat:0.{i:02}", bleu="32.10") for i in range(0, 80, 5) for s in ("CE", "EISL")
+    ],
+    "long names": [
+        row(system, noise, test_set=LONG)
+        for noise in ("synthetic:5,blank:0.2,shuffle:3", "none")
+        for system in ("CE, label smoothing 0.1", "EISL after CE, orders 1 and 2")
+    ],
+    "collapsed": [
+        row("CE", bleu="0.00", repetition="nan", length_ratio="0.000", repetition_reference=""),
+        row("EISL", bleu="0.00", repetition="0.00", length_ratio="0.970"),
+    ],
+}
+CURVES = {
+    "two stages": {"CE": Curve([100, 200, 300], [5.0, 9.0, 8.5]), "EISL": Curve([50], [20.0])},
+    "long names": {f"a rather long name of stage {i}": Curve([9], [i]) for i in range(4)},
+    "dense": {"CE": Curve(list(range(1, 4000, 10)), [0.0] * 400)},
+}
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that would have been saved."""
+    from matplotlib.figure import Figure
+
+    saved = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: saved.append(self))
+    return saved
+
+
+def visible_texts(figure):
+    """All texts that a reader sees, placed."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    unseen = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = axis.get_view_interval()
+        for tick in axis.get_major_ticks():
+            if not low <= tick.get_loc() <= high:
+                unseen.add(tick.label1)
+    texts = figure.findobj(lambda artist: isinstance(artist, Text) and artist not in unseen)
+    return [text for text in texts if text.get_visible() and text.get_text().strip()]
+
+
+def check_layout(figure):
+    """All texts lie inside the picture and none on another."""
+    texts = visible_texts(figure)
+    page = figure.bbox.padded(1)
+    boxes = {}
+    for text in texts:
+        box = text.get_window_extent()
+        assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
+        assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
+        assert text.get_fontsize() >= 8, text.get_text()
+        if text.get_rotation() in (0, 90):  # the box of slanted text holds corners without ink
+            boxes[text] = box
+    for (a, first), (b, second) in combinations(boxes.items(), 2):
+        width = min(first.x1, second.x1) - max(first.x0, second.x0)
+        height = min(first.y1, second.y1) - max(first.y0, second.y0)
+        assert width <= 1 or height <= 1, f"{a.get_text()!r} lies on {b.get_text()!r}"
+    return [text.get_text() for text in texts]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_text_of_a_comparison_lies_on_another(tmp_path, figures, name):
+    plots.compare(ROWS[name], str(tmp_path / "x.png"))
+    texts = check_layout(figures[0])
+    assert figures[0].get_figwidth() == 8.0
+    seeds = "seeds 1, 2 (bar" if name == "seeds" else "seed 1"
+    assert any(seeds in text.replace("\n", " ") for text in texts)
+    assert any("BLEU (0 to 100)" in text for text in texts)
+    assert any("tok:none" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_no_text_of_a_curve_lies_on_another(tmp_path, figures, name):
+    plots.training_curve(CURVES[name], str(tmp_path / "x.png"), title="Multi30k, seed 1")
+    texts = check_layout(figures[0])
+    assert "Multi30k, seed 1" in texts and "updates (optimiser steps)" in texts
+
+
+def test_values_stand_on_the_bars(tmp_path, figures):
+    plots.compare(ROWS["seeds"], str(tmp_path / "x.png"))
+    bleu, repetition, length = figures[0].axes
+    assert [t.get_text() for t in bleu.texts] == ["8.5", "8.5", "32.1", "32.1"]
+    assert [p.get_height() for p in repetition.patches] == [39.9, 39.9, 7.3, 7.3]
+    assert "dashed: reference, 1)" in length.get_ylabel()
+    assert "0.01" in repetition.get_ylabel()
+
+
+def test_seeds_are_dots_and_the_bar_their_mean(tmp_path, figures):
+    rows = [row(seed="1", bleu="10"), row(seed="2", bleu="20")]
+    plots.compare(rows, str(tmp_path / "x.png"))
+    axis = figures[0].axes[0]
+    assert [p.get_height() for p in axis.patches] == [15.0]
+    assert list(axis.lines[0].get_ydata()) == [10.0, 20.0]
+
+
+def test_an_undefined_value_is_no_zero(tmp_path, figures):
+    plots.compare(ROWS["collapsed"], str(tmp_path / "x.png"))
+    bleu, repetition, _ = figures[0].axes
+    assert [t.get_text() for t in repetition.texts] == ["n/a", "0.0"]
+    assert [t.get_text() for t in bleu.texts] == ["0.0", "0.0"]
+
+
+@pytest.mark.parametrize(
+    "start, updates, joints", [("best", [250], 1), ("last", [350], 1), ("zero", [50], 0)]
+)
+def test_a_stage_begins_where_the_one_before_ended(tmp_path, figures, start, updates, joints):
+    plots.training_curve(CURVES["two stages"], str(tmp_path / "x.png"), start=start)
+    lines = figures[0].axes[0].lines
+    dotted = [line for line in lines if line.get_linestyle() == ":"]
+    solid = [line for line in lines if line.get_linestyle() != ":"]
+    assert list(solid[0].get_xdata()) == [100, 200, 300]
+    assert list(solid[1].get_xdata()) == updates
+    assert len(dotted) == joints
+    if start == "best":
+        assert list(dotted[0].get_xdata()) == [200, 250]
+        assert list(dotted[0].get_ydata()) == [9.0, 20.0]
+
+
+def test_png_is_twice_the_width_of_a_readme(tmp_path):
+    path = tmp_path / "x.PNG"
+    plots.compare(ROWS["one"], str(path))
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">I", data[16:20]) == (1600,)
+
+
+def test_svg_says_the_same_for_the_same_rows(tmp_path):
+    contents = []
+    for name in ("a.svg", "b.svg"):
+        plots.compare(ROWS["one"], str(tmp_path / name))
+        contents.append((tmp_path / name).read_bytes())
+    assert contents[0] == contents[1]
+    assert b"Multi30k test 2018 de-en, seed 1" in contents[0] and b"<svg" in contents[0]
+
+
+def test_whole_or_not_at_all(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    path = tmp_path / "x.png"
+    path.write_text("the old picture")
+
+    def savefig(self, name, **options):
+        with open(name, "w") as f:
+            f.write("a part")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    with pytest.raises(OSError, match="No space"):
+        plots.compare(ROWS["one"], str(path))
+    assert path.read_text() == "the old picture"
+    assert os.listdir(tmp_path) == ["x.png"]
+
+
+@pytest.mark.parametrize("name", ["x.jpg", "x", "x.png.txt"])
+def test_other_extensions_are_refused(tmp_path, name):
+    for draw in (
+        lambda path: plots.compare(ROWS["one"], path),
+        lambda path: plots.training_curve(CURVES["dense"], path),
+    ):
+        with pytest.raises(ValueError, match=r"\.png or \.svg"):
+            draw(str(tmp_path / name))
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ([row(s, f"n{i}") for i in range(21) for s in ("CE", "EISL")], "42 bars"),
+        ([row(f"system {i}") for i in range(8)], "8 systems, at most 7"),
+    ],
+)
+def test_too_much_for_one_picture(tmp_path, rows, message):
+    with pytest.raises(ValueError, match=message):
+        plots.compare(rows, str(tmp_path / "x.png"))
+
+
+def test_wrong_curves(tmp_path):
+    path = str(tmp_path / "x.png")
+    with pytest.raises(ValueError, match="no curves"):
+        plots.training_curve({}, path)
+    with pytest.raises(ValueError, match="best, last, zero, not 'first'"):
+        plots.training_curve(CURVES["dense"], path, start="first")
+    with pytest.raises(ValueError, match="8 curves"):
+        plots.training_curve({str(i): Curve([1], [1.0]) for i in range(8)}, path)
+
+
+def test_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match="pip install matplotlib"):
+        plots.compare(ROWS["one"], str(tmp_path / "x.png"))

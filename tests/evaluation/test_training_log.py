@@ -1,0 +1,79 @@
+import math
+
+import pytest
+
+from fairseq_eisl.evaluation.training_log import Curve, read_curve
+
+from .logs import json_validation, simple_validation
+
+TRAINING = (
+    "2026-11-27 23:44:16 | INFO | train_inner | epoch 001:    100 / 729 loss=8.8, bleu=77, "
+    "num_updates=100\n"
+    "2026-11-27 23:44:17 | INFO | fairseq_cli.train | {'_name': None, 'bleu': 1}\n"
+    '2026-11-27 23:44:18 | INFO | train | {"epoch": 1, "train_bleu": "5", "train_num_updates": 9}\n'
+    "2026-11-27 23:44:19 | INFO | train | epoch 001 | loss 3 | bleu 44 | num_updates 729\n"
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, **options):
+        path = tmp_path / "train.log"
+        path.write_text(text, encoding="utf-8")
+        return read_curve(str(path), **options)
+
+    return read
+
+
+@pytest.mark.parametrize("line", [simple_validation, json_validation])
+def test_both_formats(read, line):
+    text = TRAINING + line(729, 3.63) + "\n" + TRAINING + line(1458, 9.5) + "\n"
+    assert read(text) == Curve([729, 1458], [3.63, 9.5])
+
+
+def test_bare_forms(read):
+    """--log-file writes the message alone; older versions write no valid tag."""
+    text = (
+        "| valid | epoch 001 | loss 4 | bleu 12.3 | num_updates 123\n"
+        "epoch 002 | valid on 'valid' subset | loss 3.9 | bleu 13 | num_updates 246\n"
+        '{"epoch": 3, "valid_loss": "3.8", "valid_bleu": "14", "valid_num_updates": "369"}\n'
+    )
+    assert read(text) == Curve([123, 246, 369], [12.3, 13.0, 14.0])
+
+
+@pytest.mark.parametrize("line", [simple_validation, json_validation])
+def test_subsets_are_kept_apart(read, line):
+    text = "\n".join([line(1, 10.0), line(1, 20.0, "valid1"), line(2, 30.0, "valid1")])
+    assert read(text) == Curve([1], [10.0])
+    assert read(text, subset="valid1") == Curve([1, 2], [20.0, 30.0])
+
+
+def test_a_resumed_run_overrules(read):
+    lines = [simple_validation(u, b) for u, b in [(10, 1.0), (20, 2.0), (10, 1.5), (30, 3.0)]]
+    assert read("\n".join(lines)) == Curve([10, 20, 30], [1.5, 2.0, 3.0])
+
+
+def test_a_line_after_a_progress_bar(read):
+    assert read("epoch 1:  50%|###\r" + simple_validation(5, 1.0)).updates == [5]
+
+
+def test_other_metrics(read):
+    assert read(simple_validation(5, 1.0), metric="ppl").scores == [30.78]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (TRAINING, "no validation of 'valid'"),
+        (simple_validation(5, None), "1 validations, none with bleu: train with --eval-bleu"),
+        ("", "empty"),
+    ],
+)
+def test_logs_without_scores(read, text, message):
+    with pytest.raises(ValueError, match=f"train.log: .*{message}"):
+        read(text)
+
+
+def test_best_is_the_earliest_of_equals_and_no_nan():
+    assert Curve([1, 2, 3], [1.0, 2.0, 2.0]).best() == 1
+    assert Curve([1, 2, 3], [math.nan, 1.0, math.nan]).best() == 1
