@@ -6,6 +6,7 @@
 import importlib
 import importlib.abc
 import importlib.util
+import os
 import pkgutil
 import sys
 
@@ -19,8 +20,17 @@ def register():
     ``tasks/`` and ``models/``; the criterions and the mends in ``compat`` would
     be missed.
     """
+    from fairseq.criterions import CRITERION_REGISTRY
+
     from . import compat
 
+    other = CRITERION_REGISTRY.get("eisl")
+    if other is not None and not other.__module__.startswith(__name__ + "."):
+        folder = os.path.dirname(os.path.abspath(__file__))
+        raise ImportError(
+            f"--user-dir: {folder} would register --criterion eisl again, after the module "
+            f"{other.__module__} ({sys.modules[other.__module__].__file__}); load one of the two"
+        )
     compat.apply()
     for name in ("criterions", "tasks", "models"):
         package = importlib.import_module(f"{__name__}.{name}")
@@ -39,21 +49,26 @@ class _AfterFairseq(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "fairseq":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        sys.meta_path.remove(self)  # ask the other finders
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            sys.meta_path.insert(0, self)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             register()
 
         spec.loader.exec_module = exec_module
         return spec
 
 
-if "fairseq" in sys.modules:
+if sys.modules.get("fairseq") is not None:
     register()
 else:
     sys.meta_path.insert(0, _AfterFairseq())

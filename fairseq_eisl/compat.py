@@ -18,21 +18,25 @@ def apply():
 
 
 def checkpoint_classes() -> list:
-    """The harmless classes that fairseq's own checkpoints hold.
+    """The harmless classes that fairseq's own checkpoints hold, or pairs (class, its other name).
 
     Namespace: the arguments of models without a dataclass. The numpy entries:
     counts and scores that validation with BLEU leaves in the saved meters.
     """
     multiarray = (np._core if hasattr(np, "_core") else np.core).multiarray
+    names = [
+        (entry, f"numpy.{core}.multiarray.{entry.__name__}")
+        for entry in (multiarray._reconstruct, multiarray.scalar)
+        for core in ("_core", "core")  # numpy 2 and numpy 1, whichever wrote the checkpoint
+    ]
     return [
         argparse.Namespace,
         np.dtype,
         np.ndarray,
-        multiarray._reconstruct,
-        multiarray.scalar,
         type(np.dtype(np.float64)),
         type(np.dtype(np.float32)),
         type(np.dtype(np.int64)),
+        *names,
     ]
 
 
@@ -44,9 +48,9 @@ def allow_checkpoint_classes():
     checkpoints. Naming the classes keeps the loader safe: a checkpoint with any
     other class is still refused, and the default of ``torch.load`` is unchanged.
     """
-    add = getattr(torch.serialization, "add_safe_globals", None)
-    if add is not None:  # torch < 2.4 has no such list and loads everything
-        add(checkpoint_classes())
+    major, minor = torch.__version__.split(".")[:2]
+    if (int(major), int(minor)) >= (2, 6):  # before, everything is loaded
+        torch.serialization.add_safe_globals(checkpoint_classes())
 
 
 def mend_crf_float():

@@ -5,6 +5,7 @@ from typing import NamedTuple, Optional
 
 import torch
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from fairseq.models.nat import FairseqNATModel
 from torch import Tensor
 
 from ..losses import random_numbers
@@ -35,6 +36,22 @@ def unwrapped(model) -> BaseFairseqModel:
     return model
 
 
+def check_model(model):
+    """Refuse models that give no logits for one token after another."""
+    inner = unwrapped(model)
+    name = type(inner).__name__
+    if isinstance(inner, FairseqNATModel):
+        raise ValueError(
+            f"--criterion eisl: {name} is not autoregressive; choose an --arch such as "
+            "transformer, bart_base or lstm"
+        )
+    if getattr(getattr(inner, "decoder", None), "adaptive_softmax", None) is not None:
+        raise ValueError(
+            f"--criterion eisl needs logits over the whole target dictionary; {name} with "
+            "--adaptive-softmax-cutoff gives none"
+        )
+
+
 @contextmanager
 def evaluation_mode(model):
     """Switch dropout and the like off, then give every module its own mode back."""
@@ -50,7 +67,9 @@ def evaluation_mode(model):
 def teacher_forced(sample, pad: int) -> Candidates:
     """The target itself as candidate (teacher forcing)."""
     target = sample["target"]
-    return Candidates(target, sample["net_input"]["prev_output_tokens"], target.ne(pad))
+    # Language models have no such input; nobody needs it, as their logits are those of the target.
+    prefix = sample["net_input"].get("prev_output_tokens", target)
+    return Candidates(target, prefix, target.ne(pad))
 
 
 @torch.no_grad()

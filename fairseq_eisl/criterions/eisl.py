@@ -13,9 +13,18 @@ from fairseq.logging import metrics
 
 from ..losses import EISLOptions, eisl_logit_terms, random_numbers
 from ..losses.position_selection import SELECTION_ON, SELECTIONS
-from ._candidates import Candidates, decode, teacher_forced
+from ._candidates import Candidates, check_model, decode, teacher_forced
 
 DECODINGS = ("greedy", "sample", "teacher-forcing")
+# The flag of each option of the loss that has another name.
+_FLAGS = {
+    "ngrams": "--ngram",
+    "weights": "--ngram-weight",
+    "selection": "--position-selection",
+    "temperature": "--gumbel-temperature",
+    "selection_on": "--selection-on",
+    "floor": "--log-prob-floor",
+}
 
 
 @dataclass
@@ -75,8 +84,9 @@ def _numbers(flag: str, text: str, kind) -> list:
     try:
         return [kind(part) for part in str(text).split(",")]
     except ValueError:
+        numbers = "whole numbers" if kind is int else "numbers"
         raise ValueError(
-            f"{flag}: {text!r} is no comma-separated list of {kind.__name__} numbers"
+            f"{flag} must be {numbers} separated by commas, not {text!r}"
         ) from None
 
 
@@ -102,11 +112,8 @@ def _options(cfg: EISLCriterionConfig) -> EISLOptions:
             not cfg.ngram_sum,
         )
     except ValueError as err:
-        raise ValueError(
-            f"{err} (--ngram {cfg.ngram} --ngram-weight {cfg.ngram_weight} --position-selection "
-            f"{cfg.position_selection} --gumbel-temperature {cfg.gumbel_temperature} "
-            f"--log-prob-floor {cfg.log_prob_floor})"
-        ) from None
+        option = str(err).replace("=", " ").split()[0]
+        raise ValueError(f"{_FLAGS.get(option, option)}: {err}") from None
 
 
 @register_criterion("eisl", dataclass=EISLCriterionConfig)
@@ -132,12 +139,17 @@ class EISLCriterion(FairseqCriterion):
         self.ngram_factor, self.ce_factor = cfg.ngram_factor, cfg.ce_factor
         self.label_smoothing = cfg.label_smoothing
         self.decoding = str(cfg.train_decoding)
+        if self.decoding not in DECODINGS:
+            raise ValueError(
+                f"--train-decoding: {self.decoding!r} is unknown; choose from {', '.join(DECODINGS)}"
+            )
         self.after_eos = cfg.candidate_after_eos
         self.eos_idx = task.target_dictionary.eos()
 
     def forward(self, model, sample, reduce=True):
         """Loss in nats, summed over sentences (or (B,) without ``reduce``), the number of
         sentences, and sums to log."""
+        check_model(model)
         target = sample["target"]
         seeds = self._seeds(sample)
         candidates = self._candidates(model, sample, seeds)
@@ -201,13 +213,16 @@ class EISLCriterion(FairseqCriterion):
         candidate_input = {**net_input, "prev_output_tokens": candidates.prefix}
         if not forced:
             return self._forward(model, candidate_input), None
-        # One forward for both prefixes: a distributed wrapper allows one a backward.
+        # One forward for both prefixes: a distributed wrapper allows one a backward. The two
+        # rows of a sentence stand together, as recurrent encoders want lengths that fall.
         both = {
-            name: torch.cat([candidate_input[name], value]) if torch.is_tensor(value) else value
+            name: torch.stack([candidate_input[name], value], 1).flatten(0, 1)
+            if torch.is_tensor(value)
+            else value
             for name, value in net_input.items()
         }
-        logits, forced_logits = self._forward(model, both).chunk(2)
-        return logits, forced_logits
+        logits = self._forward(model, both).unflatten(0, (sample["target"].size(0), 2))
+        return logits.unbind(1)
 
     def _forward(self, model, net_input):
         logits = model(**net_input)[0]
@@ -215,8 +230,7 @@ class EISLCriterion(FairseqCriterion):
         if logits.dim() != 3 or logits.size(2) != vocabulary:
             raise ValueError(
                 f"--criterion eisl needs logits over all {vocabulary} symbols of the target "
-                f"dictionary, but this model gives a tensor of shape {tuple(logits.shape)} "
-                "(adaptive softmax is not supported)"
+                f"dictionary, but this model gives a tensor of shape {tuple(logits.shape)}"
             )
         return logits
 
@@ -235,7 +249,10 @@ class EISLCriterion(FairseqCriterion):
         """Sums over sentences or tokens; ``reduce_metrics`` makes them averages."""
         used = terms.weights.gt(0)
         log = {}
-        for column, n in enumerate((*self.options.ngrams, "short")):
+        orders = [*self.options.ngrams, "short"]
+        if any(n in (0, 1) and w > 0 for n, w in zip(self.options.ngrams, self.options.weights)):
+            orders.pop()  # such an order fits into every sentence
+        for column, n in enumerate(orders):
             log[f"order_{n}"] = terms.losses[:, column].sum()
             log[f"order_{n}_sentences"] = used[:, column].sum()
         share = terms.weights / terms.weights.sum(1, keepdim=True).clamp(min=1e-12)
@@ -253,8 +270,9 @@ class EISLCriterion(FairseqCriterion):
             return sum(log.get(key, 0) for log in logging_outputs)
 
         def average(name, value, count, round=3):
-            if count > 0:
-                metrics.log_scalar(name, value / count, count, round=round)
+            # Where nothing was counted this logs a 0 of weight 0: without a value, a meter of
+            # an earlier update would be shown as null.
+            metrics.log_scalar(name, value / max(count, 1), count, round=round)
 
         sentences = total("sample_size")
         average("loss", total("loss"), sentences)

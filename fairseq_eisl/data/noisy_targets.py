@@ -34,6 +34,11 @@ class TargetCorruption:
         seed: int,
         max_length: Optional[int] = None,
     ):
+        if units.special(blank):
+            raise ValueError(
+                f"--target-noise-blank: symbol {blank} of the dictionary marks the start or end "
+                "of a sentence or padding; choose a word, such as <unk>"
+            )
         self.noise, self.units, self.seed, self.max_length = noise, units, seed, max_length
         vocabulary = units.vocabulary() if noise.needs_vocabulary else None
         self._context = Context(units.blank(blank), vocabulary)
@@ -47,13 +52,14 @@ class TargetCorruption:
         while end > start and self.units.special(ids[end - 1]):
             end -= 1
         rng = example_rng(self.seed, index, epoch)
-        words = self.noise(self.units.split(ids[start:end]), rng, self._context)
-        noisy, cut = self.units.join(words), False
+        clean = ids[start:end]
+        words = self.noise(self.units.split(clean), rng, self._context)
+        noisy, cut = self.units.join(words, clean), False
         if self.max_length and len(ids) <= self.max_length:
             room = self.max_length - start - (len(ids) - end)
             while len(noisy) > room:
                 words.pop()
-                noisy, cut = self.units.join(words), True
+                noisy, cut = self.units.join(words, clean), True
         return ids[:start] + noisy + ids[end:], cut
 
 
@@ -71,7 +77,8 @@ class _NoisyTargets:
         return self.corruption(self.clean[index].tolist(), int(index), epoch)
 
     def __getitem__(self, index):
-        return torch.tensor(self.corrupt(index)[0], dtype=torch.long)
+        # Three times as fast as torch.tensor(list).
+        return torch.from_numpy(np.array(self.corrupt(index)[0], dtype=np.int64))
 
     @property
     def supports_prefetch(self):
@@ -103,7 +110,13 @@ class NoisyTargetDataset(LanguagePairDataset):
             left_pad_target=pairs.left_pad_target,
             shuffle=pairs.shuffle,
             input_feeding=pairs.input_feeding,
+            remove_eos_from_source=pairs.remove_eos_from_source,
+            append_eos_to_target=pairs.append_eos_to_target,
+            constraints=pairs.constraints,
+            append_bos=pairs.append_bos,
             eos=pairs.eos,
+            src_lang_id=pairs.src_lang_id,
+            tgt_lang_id=pairs.tgt_lang_id,
             pad_to_multiple=pairs.pad_to_multiple,
         )
         self._clean_sizes = self.tgt_sizes
@@ -123,8 +136,10 @@ class NoisyTargetDataset(LanguagePairDataset):
     def _measure(self):
         """Set the target lengths to those of the noisy targets."""
         corruption = self.tgt.corruption
-        if corruption.noise.keeps_words and corruption.units.scheme != "gpt2":
-            return  # permuting words changes no length
+        title = f"target noise {corruption.noise.text}, seed {corruption.seed}"
+        if corruption.noise.keeps_words and corruption.units.keeps_length:
+            logger.info(f"{title}: the lengths of the targets stay the same")
+            return
         start, cut = time.time(), 0
         sizes = np.array(self._clean_sizes)
         for index in range(len(sizes)):
@@ -136,9 +151,8 @@ class NoisyTargetDataset(LanguagePairDataset):
         self.tgt_sizes = sizes
         self.sizes = np.vstack((self.src_sizes, sizes)).T
         logger.info(
-            f"target noise {corruption.noise.text}, seed {corruption.seed}: "
-            f"{self._clean_sizes.sum():,} -> {sizes.sum():,} target tokens in {len(sizes):,} "
-            f"examples ({time.time() - start:.1f} s)"
+            f"{title}: {self._clean_sizes.sum():,} -> {sizes.sum():,} target tokens in "
+            f"{len(sizes):,} examples ({time.time() - start:.1f} s)"
         )
         if cut:
             logger.warning(

@@ -8,12 +8,22 @@ import torch
 from torch import Tensor, nn
 
 from . import random_numbers
-from .masking import check_mask, longest_run, resolve_orders, widen, window_mask
+from .masking import check_mask, checked_ids, longest_run, resolve_orders, widen, window_mask
 from .position_selection import SELECTION_ON, SELECTIONS, select_positions
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
 
 REDUCTIONS = ("mean", "sum", "none")
+
+
+def _finite(value) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def check_reduction(reduction: str):
+    """Raise ValueError unless it is one of ``REDUCTIONS``."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction={reduction!r} is unknown; choose from {', '.join(REDUCTIONS)}")
 
 
 @dataclass(frozen=True)
@@ -29,28 +39,30 @@ class EISLOptions:
     normalize: bool = True
 
     def __post_init__(self):
-        ngrams = tuple(self.ngrams)
-        if not ngrams or not all(isinstance(n, int) for n in ngrams):
+        ngrams = tuple(self.ngrams) if isinstance(self.ngrams, Iterable) else ()
+        if not ngrams or not all(type(n) is int for n in ngrams):
             raise ValueError(f"ngrams must be one or more integers, not {self.ngrams!r}")
-        weights = self.weights
-        weights = (1.0 / len(ngrams),) * len(ngrams) if weights is None else tuple(weights)
+        weights = (1.0 / len(ngrams),) * len(ngrams) if self.weights is None else self.weights
+        weights = tuple(weights) if isinstance(weights, Iterable) else (weights,)
         if len(weights) != len(ngrams):
             raise ValueError(
                 f"weights must have one number for each of the {len(ngrams)} ngrams {ngrams}, "
                 f"not {len(weights)}: {weights}"
             )
-        if not all(math.isfinite(w) and w >= 0 for w in weights) or not sum(weights) > 0:
-            raise ValueError(f"weights must be finite, not negative and not all 0: {weights}")
+        if not all(_finite(w) and w >= 0 for w in weights) or not sum(weights) > 0:
+            raise ValueError(
+                f"weights must be finite numbers, not negative and not all 0: {weights}"
+            )
         for name, value, choices in (
             ("selection", self.selection, SELECTIONS),
             ("selection_on", self.selection_on, SELECTION_ON),
         ):
             if value not in choices:
                 raise ValueError(f"{name}={value!r} is unknown; choose from {', '.join(choices)}")
-        if not (math.isfinite(self.temperature) and self.temperature > 0):
-            raise ValueError(f"temperature must be above 0, not {self.temperature}")
-        if not (math.isfinite(self.floor) and self.floor < 0):
-            raise ValueError(f"floor must be a finite log-probability below 0, not {self.floor}")
+        if not (_finite(self.temperature) and self.temperature > 0):
+            raise ValueError(f"temperature must be a number above 0, not {self.temperature!r}")
+        if not (_finite(self.floor) and self.floor < 0):
+            raise ValueError(f"floor must be a finite log-probability below 0, not {self.floor!r}")
         object.__setattr__(self, "ngrams", ngrams)
         object.__setattr__(self, "weights", weights)
 
@@ -148,18 +160,14 @@ def eisl_logit_terms(
     generator: Seeds = None,
 ) -> EISLTerms:
     """:func:`eisl_terms` of logits and targets; arguments as :func:`eisl_loss`."""
-    _check_shapes(logits, targets)
+    if logits.dim() != 3 or not logits.is_floating_point():
+        raise ValueError(
+            f"logits must be a floating-point tensor of shape (B, T, V), "
+            f"not {logits.dtype} of shape {tuple(logits.shape)}"
+        )
     batch, positions, vocabulary = logits.shape
     output_mask = check_mask("output_mask", output_mask, (batch, positions), logits.device)
-    target_mask = check_mask("target_mask", target_mask, tuple(targets.shape), logits.device)
-    targets = targets.masked_fill(~target_mask, 0)  # padding may be any id, -100 included
-    if not targets.is_cuda and targets.numel():
-        low, high = int(targets.min()), int(targets.max())
-        if low < 0 or high >= vocabulary:
-            raise ValueError(
-                f"targets must be ids in [0, {vocabulary}) where target_mask is True, "
-                f"but hold {low if low < 0 else high}"
-            )
+    targets, target_mask = checked_ids("targets", targets, target_mask, batch, vocabulary)
     seeds = None
     if options.selection == "gumbel":
         seeds = random_numbers.sentence_seeds(generator, batch, logits.device)
@@ -234,8 +242,7 @@ def eisl_loss(
     >>> round(nn.functional.cross_entropy(logits[0], target[0]).item(), 4)
     0.2201
     """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction={reduction!r} is unknown; choose from {', '.join(REDUCTIONS)}")
+    check_reduction(reduction)
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
     terms = eisl_logit_terms(logits, targets, output_mask, target_mask, options, generator)
     return reduce_sentences(terms.total(), reduction)
@@ -247,19 +254,6 @@ def reduce_sentences(losses: Tensor, reduction: str) -> Tensor:
         return losses
     total = losses.sum()
     return total / max(1, losses.numel()) if reduction == "mean" else total
-
-
-def _check_shapes(logits: Tensor, targets: Tensor):
-    if logits.dim() != 3 or not logits.is_floating_point():
-        raise ValueError(
-            f"logits must be a floating-point tensor of shape (B, T, V), "
-            f"not {logits.dtype} of shape {tuple(logits.shape)}"
-        )
-    if targets.dim() != 2 or targets.size(0) != logits.size(0) or targets.dtype != torch.int64:
-        raise ValueError(
-            f"targets must be int64 of shape (B, S) with B = {logits.size(0)}, "
-            f"not {targets.dtype} of shape {tuple(targets.shape)}"
-        )
 
 
 class EISLLoss(nn.Module):
@@ -285,10 +279,7 @@ class EISLLoss(nn.Module):
         reduction: str = "mean",
     ):
         super().__init__()
-        if reduction not in REDUCTIONS:
-            raise ValueError(
-                f"reduction={reduction!r} is unknown; choose from {', '.join(REDUCTIONS)}"
-            )
+        check_reduction(reduction)
         self.options = EISLOptions(
             ngrams, weights, selection, temperature, selection_on, floor, normalize
         )

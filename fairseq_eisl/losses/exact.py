@@ -3,11 +3,11 @@
 from typing import Callable, Optional, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import random_numbers
-from .eisl import REDUCTIONS, EISLOptions, eisl_terms, reduce_sentences
-from .masking import check_mask, longest_run
+from .eisl import EISLOptions, check_reduction, eisl_terms, reduce_sentences
+from .masking import check_mask, checked_ids, longest_run
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
 
@@ -46,7 +46,7 @@ def exact_autoregressive_eisl(
         targets: (B, S) int64.
         batch: sequences scored at a time.
 
-    The other options, the result and the errors are those of
+    The other options, the result (here float64) and the errors are those of
     :func:`fairseq_eisl.losses.eisl_loss`.
 
     >>> logits_of = lambda tokens, sentences: torch.zeros(*tokens.shape, 2)
@@ -54,20 +54,21 @@ def exact_autoregressive_eisl(
     >>> round(exact_autoregressive_eisl(logits_of, target, target, ngrams=(2,)).item(), 4)
     0.6931
     """
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction={reduction!r} is unknown; choose from {', '.join(REDUCTIONS)}")
+    check_reduction(reduction)
     if batch < 1:
         raise ValueError(f"batch must be 1 or more sequences, not {batch}")
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
-    device = candidates.device
+    device, size = candidates.device, len(targets)
     output_mask = check_mask("output_mask", output_mask, tuple(candidates.shape), device)
-    target_mask = check_mask("target_mask", target_mask, tuple(targets.shape), device)
-    (size, positions), length = candidates.shape, targets.size(1)
-    room = int(torch.minimum(longest_run(output_mask), longest_run(target_mask)).max()) if size else 0
+    checked_ids("candidates", candidates, output_mask, size)  # a prefix may hold any of them
+    targets, target_mask = checked_ids("targets", targets, target_mask, size)
+    positions, length = candidates.size(1), targets.size(1)
+    room = torch.minimum(longest_run(output_mask), longest_run(target_mask))
+    room = int(room.max()) if size else 0
     orders = options.possible_orders(room)
     longest = max(orders, default=0)
     # cost[b, t, s, j]: log-probability of target token s + j after candidate_{<t} and s .. s+j-1
-    cost = torch.zeros((size, positions, length, longest), dtype=torch.float32, device=device)
+    cost = torch.zeros((size, positions, length, longest), dtype=torch.float64, device=device)
     real = output_mask.unsqueeze(2) & target_mask.unsqueeze(1)
     pairs = real.nonzero()
     # Sequences of one start position share their length: no padding between prefix and n-gram.
@@ -76,10 +77,10 @@ def exact_autoregressive_eisl(
         for start in range(0, len(rows), batch):
             b, _, s = rows[start : start + batch].unbind(1)
             place = s.unsqueeze(1) + torch.arange(longest, device=device)
-            grams = targets[b.unsqueeze(1), place.clamp(max=length - 1)]
-            grams = grams.masked_fill(~target_mask[b.unsqueeze(1), place.clamp(max=length - 1)], 0)
+            # Past the target's end stands 0: no valid window reaches there.
+            grams = nn.functional.pad(targets, (0, longest))[b.unsqueeze(1), place]
             logits = logits_of(torch.cat([candidates[b, :t], grams], 1), b)[:, t:]
-            scored = token_log_probs(logits.flatten(0, 1).unsqueeze(1), grams.flatten().unsqueeze(1))
+            scored = token_log_probs(logits.flatten(0, 1).unsqueeze(1), grams.view(-1, 1))
             cost[b, t, s] = scored.view(grams.shape).to(cost.dtype).clamp(min=floor)
     totals = cost.cumsum(3)
     sums = ((n, totals[:, : positions - n + 1, : length - n + 1, n - 1]) for n in orders)

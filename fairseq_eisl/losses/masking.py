@@ -1,6 +1,6 @@
 """Lengths, masks and n-gram windows over a cost tensor."""
 
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -61,7 +61,8 @@ def resolve_orders(
         orders (B, K + 1) int64 and weights (B, K + 1) float64, for K given orders
         and the fallback; the weights of a sentence sum to ``sum(weights)`` or 0.
 
-    >>> orders, share = resolve_orders((2, 3), (0.5, 0.5), torch.tensor([2, 1]), torch.tensor([9, 9]))
+    >>> lengths = torch.tensor([2, 1]), torch.tensor([9, 9])
+    >>> orders, share = resolve_orders((2, 3), (0.5, 0.5), *lengths)
     >>> orders.tolist(), share.tolist()
     ([[2, 3, 2], [2, 3, 1]], [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     """
@@ -86,3 +87,30 @@ def check_mask(name: str, mask, shape: Tuple[int, int], device) -> Tensor:
             f"not {mask.dtype} of shape {tuple(mask.shape)}"
         )
     return mask
+
+
+def checked_ids(
+    name: str, ids: Tensor, mask: Optional[Tensor], batch: int, vocabulary: Optional[int] = None
+) -> Tuple[Tensor, Tensor]:
+    """Token ids (B, L) with 0 where the mask is False, and their mask.
+
+    Padding may be any id, -100 included; a real token must be in [0, vocabulary)
+    (looked at on the CPU only: on CUDA, looking would make the host wait).
+    """
+    letter = "S" if name == "targets" else "T"
+    if ids.dim() != 2 or ids.size(0) != batch or ids.dtype != torch.int64:
+        raise ValueError(
+            f"{name} must be int64 ids of shape (B, {letter}) with B = {batch}, "
+            f"not {ids.dtype} of shape {tuple(ids.shape)}"
+        )
+    mask_name = "target_mask" if name == "targets" else "output_mask"
+    mask = check_mask(mask_name, mask, tuple(ids.shape), ids.device)
+    ids = ids.masked_fill(~mask, 0)
+    if vocabulary is not None and not ids.is_cuda and ids.numel():
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= vocabulary:
+            raise ValueError(
+                f"{name} must be ids in [0, {vocabulary}) where {mask_name} is True, "
+                f"but hold {low if low < 0 else high}"
+            )
+    return ids, mask

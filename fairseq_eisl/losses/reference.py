@@ -91,8 +91,12 @@ def eisl_loss(
             for s in range(length)
             if at[t] and grams[s]
         }
+
+        def window(n: int, t: int, s: int, cost: dict = cost) -> Tensor:
+            return sum(cost[t + j, s + j] for j in range(n))
+
         loss = _sentence_loss(
-            lambda n, t, s: sum(cost[t + j, s + j] for j in range(n)),
+            window,
             at,
             grams,
             ngrams,

@@ -3,15 +3,17 @@
 import argparse
 import sys
 import time
-from typing import List, Optional, TextIO
+from typing import BinaryIO, Iterable, Iterator, List, Optional, TextIO
 
 from .operators import Context, example_rng
 from .spec import KINDS, parse_noise
+from .words import is_padding_word
 
 DESCRIPTION = """\
 Corrupts a text from standard input to standard output, one sentence a line,
 words separated by spaces. Line i of the output depends on (seed, i) alone, and
-equals what the task noisy_translation does to example i of unsplit text.
+equals what the task noisy_translation does to example i of unsplit text, given
+the same blank symbol (the task's default is the dictionary's <unk>).
 """
 
 
@@ -40,17 +42,32 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_vocabulary(path: str) -> List[str]:
-    """The first column of each non-empty line."""
+    """The first column of each non-empty line, without fairseq's padding symbols."""
     with open(path, encoding="utf-8") as f:
-        return [line.split()[0] for line in f if line.strip()]
+        words = [line.split()[0] for line in f if line.strip()]
+    words = [word for word in words if not is_padding_word(word)]
+    if not words:
+        raise ValueError(f"there is no word in {path!r}")
+    return words
 
 
-def corrupt_lines(source: TextIO, target: TextIO, noise, seed: int, context: Context) -> int:
+def read_lines(stream: BinaryIO) -> Iterator[str]:
+    """The lines of a UTF-8 stream; only a newline ends one.
+
+    Raises ValueError with the number of a line that is not UTF-8.
+    """
+    for number, line in enumerate(stream, 1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as err:
+            raise ValueError(f"standard input, line {number}: {err}") from None
+
+
+def corrupt_lines(source: Iterable[str], target: TextIO, noise, seed: int, context: Context) -> int:
     """Corrupt every line of ``source`` into ``target``; returns their number."""
     progress = sys.stderr.isatty()
     start, number = time.time(), 0
     for number, line in enumerate(source, 1):
-        # Only "\\n" ends a line, as for fairseq-preprocess.
         words = noise(line.split(), example_rng(seed, number - 1), context)
         target.write(" ".join(words) + "\n")
         if progress and number % 10_000 == 0:
@@ -64,23 +81,31 @@ def corrupt_lines(source: TextIO, target: TextIO, noise, seed: int, context: Con
 def main(argv: Optional[List[str]] = None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
+
+    def fail(message):
+        parser.exit(2, f"{parser.prog}: error: {message}\n")
+
     vocabulary = None
     try:
         noise = parse_noise(args.noise)
-        if args.vocabulary:
+    except ValueError as err:
+        fail(err)
+    if args.vocabulary:
+        try:
             vocabulary = read_vocabulary(args.vocabulary)
-    except (ValueError, OSError) as err:
-        parser.error(str(err))
+        except (ValueError, OSError) as err:
+            fail(f"--vocabulary: {err}")
     if noise.needs_vocabulary and not vocabulary:
-        parser.error(f"--noise {args.noise} draws random words: give them with --vocabulary FILE")
+        fail(f"--noise {args.noise} draws random words: give them with --vocabulary FILE")
     if len(args.blank_symbol.split()) != 1:
-        parser.error(f"--blank-symbol: one word is needed, not {args.blank_symbol!r}")
-    sys.stdin.reconfigure(encoding="utf-8", newline="\n")
+        fail(f"--blank-symbol: one word is needed, not {args.blank_symbol!r}")
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
         context = Context(args.blank_symbol, vocabulary)
-        corrupt_lines(sys.stdin, sys.stdout, noise, args.seed, context)
+        corrupt_lines(read_lines(sys.stdin.buffer), sys.stdout, noise, args.seed, context)
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
         sys.stdout = None
+    except ValueError as err:
+        fail(err)
     return 0

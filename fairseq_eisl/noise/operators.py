@@ -73,17 +73,18 @@ def permute(words: Words, rng: Random) -> Words:
 
 def repeat(words: Words, rng: Random, p: float) -> Words:
     """Each word is followed by one copy of itself with probability ``p``."""
-    out: Words = []
+    random, out = rng.random, []
     for word in words:
         out.append(word)
-        if rng.random() < p:
+        if random() < p:
             out.append(word)
     return out
 
 
 def blank(words: Words, rng: Random, p: float, symbol: Word) -> Words:
     """Each word becomes ``symbol`` with probability ``p``."""
-    return [symbol if rng.random() < p else word for word in words]
+    random = rng.random
+    return [symbol if random() < p else word for word in words]
 
 
 def drop(words: Words, rng: Random, p: float) -> Words:

@@ -1,5 +1,6 @@
 """Noise specifications: ``repeat:0.2,blank:0.1`` to one corruption function."""
 
+import math
 from dataclasses import dataclass
 from random import Random
 from typing import Callable, Dict, List, Tuple
@@ -8,15 +9,23 @@ from . import operators as ops
 from .operators import Context, Operator, Words
 
 
+def _number(kind: type, text: str):
+    """``text`` as a number, NaN if it is none."""
+    try:
+        return math.nan if "_" in text else kind(text)  # Python reads 0_1 as 1
+    except ValueError:
+        return math.nan
+
+
 def _probability(text: str) -> float:
-    value = float(text)
+    value = _number(float, text)
     if not 0.0 <= value <= 1.0:
         raise ValueError("a probability between 0 and 1 is needed")
     return value
 
 
 def _level(text: str) -> float:
-    value = float(text)
+    value = _number(float, text)
     if not 0.0 <= value <= 10.0:
         raise ValueError("a level between 0 and 10 is needed (5% of each noise a level)")
     return value
@@ -25,11 +34,8 @@ def _level(text: str) -> float:
 def _swaps(text: str):
     if text == ops.ALL:
         return text
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
+    value = _number(int, text)
+    if not value >= 0:
         raise ValueError("a number of swaps (0, 1, 2, ...) or 'all' is needed")
     return value
 
@@ -89,6 +95,9 @@ class NoiseSpec:
     needs_vocabulary: bool
     keeps_words: bool
 
+    def __reduce__(self):  # data loader workers that do not fork need to pickle it
+        return parse_noise, (self.text,)
+
     def __call__(self, words: Words, rng: Random, context: Context) -> Words:
         """Corrupt ``words`` (a list of opaque words) with the stream ``rng``.
 
@@ -117,9 +126,9 @@ def parse_noise(spec: str, flag: str = "--noise") -> NoiseSpec:
     built: List[Operator] = []
     kinds: List[_Kind] = []
     for part in parts:
-        name, colon, argument = part.partition(":")
+        name, _, argument = (text.strip() for text in part.partition(":"))
         kind = KINDS.get(name)
-        if kind is None or not colon:
+        if kind is None:
             choices = ", ".join(f"{n}:<{k.argument}>" for n, k in KINDS.items())
             raise ValueError(
                 f"{flag}: {part!r} in {spec!r} is no known noise; choose from none, {choices}, "
@@ -128,8 +137,9 @@ def parse_noise(spec: str, flag: str = "--noise") -> NoiseSpec:
         try:
             value = kind.parse(argument)
         except ValueError as err:
-            reason = str(err) if "needed" in str(err) else f"a {kind.argument} is needed"
-            raise ValueError(f"{flag}: {part!r} in {spec!r}: {reason}") from None
+            raise ValueError(
+                f"{flag}: {part!r} in {spec!r}: {err}; write {name}:<{kind.argument}>"
+            ) from None
         built.append(kind.build(value))
         kinds.append(kind)
     return NoiseSpec(

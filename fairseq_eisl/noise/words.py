@@ -6,11 +6,13 @@ sequences of dictionary ids.
 """
 
 import json
+import re
 from typing import List, Optional, Sequence, Tuple
 
 SCHEMES = ("none", "subword_nmt", "sentencepiece", "gpt2")
 _SPM = "\u2581"  # the mark that sentencepiece puts before the first piece of a word
 _GPT2 = "\u0120"  # the same for GPT-2's byte-level BPE
+_MARKS = {"sentencepiece": _SPM, "gpt2": _GPT2}
 
 Ids = Tuple[int, ...]
 
@@ -24,23 +26,40 @@ def detect_scheme(symbols: Sequence[str], specials: int) -> str:
     'subword_nmt'
     """
     own = symbols[specials:]
-    if any(s.startswith(_SPM) for s in own):
+    # A few marks prove nothing: web text draws bars with "\u2581", and Maltese has the letter
+    # "\u0120". "@@" comes last, as GPT-2 has pieces such as "@@@@".
+    if sum(s.startswith(_SPM) for s in own) > 0.01 * len(own):
         return "sentencepiece"
+    if sum(s.startswith(_GPT2) for s in own) > 0.1 * len(own):
+        return "gpt2"
     if any(len(s) > 2 and s.endswith("@@") for s in own):
         return "subword_nmt"
-    if any(s.startswith(_GPT2) for s in own):
-        return "gpt2"
-    numeric = sum(s.isdigit() for s in own)
-    # GPT-2's BPE as BART and RoBERTa use it: the symbols are the ids of encoder.json.
-    if len(own) > 10_000 and numeric > 0.99 * len(own):
+    # GPT-2's BPE as BART and RoBERTa use it: the symbols are the numbers of encoder.json.
+    numbers = [int(s) for s in own if _is_number(s)]
+    if len(numbers) > 0.99 * len(own) and max(numbers, default=0) > 10_000:
         return "gpt2"
     return "none"
 
 
+def _is_number(symbol: str) -> bool:
+    return re.fullmatch("[0-9]{1,9}", symbol) is not None
+
+
+def is_padding_word(symbol: str) -> bool:
+    """Whether a symbol only fills a fairseq dictionary up to a multiple of 8."""
+    return re.fullmatch(r"madeupword\d{4}", symbol) is not None
+
+
 def read_gpt2_encoder(path: str) -> dict:
-    """Map GPT-2 piece ids (as text, the symbols of BART's dictionary) to pieces."""
-    with open(path, encoding="utf-8") as f:
-        encoder = json.load(f)
+    """Map GPT-2 piece ids (as text, the symbols of BART's dictionary) to pieces.
+
+    Raises ValueError if the file at ``path`` is anything else.
+    """
+    try:
+        with open(path, encoding="utf-8") as f:
+            encoder = json.load(f)
+    except ValueError:  # no JSON, or not even text
+        encoder = None
     if not isinstance(encoder, dict) or not encoder:
         raise ValueError(f"{path} is not a GPT-2 encoder.json (a map from pieces to numbers)")
     return {str(number): piece for piece, number in encoder.items()}
@@ -76,59 +95,82 @@ class WordUnits:
         self._unk = unk
         pieces = list(symbols)
         if scheme == "gpt2" and gpt2_pieces:
+            lost = [s for s in pieces[specials:] if _is_number(s) and s not in gpt2_pieces]
+            if lost:
+                raise ValueError(
+                    f"encoder.json has no piece for {len(lost):,} of the dictionary's numbers, "
+                    f"such as {lost[0]}: it is not the one that the text was split with"
+                )
             pieces = [gpt2_pieces.get(s, _GPT2 + s) for s in pieces]
         # glued[i]: piece i continues the word before it; open[i]: the next piece continues i.
         self._glued = [False] * len(pieces)
         self._open = [False] * len(pieces)
+        mark = _MARKS.get(scheme)
         for i, piece in enumerate(pieces):
             if scheme == "subword_nmt":
                 self._open[i] = i >= specials and piece.endswith("@@")
-            elif scheme == "sentencepiece":
-                # An unknown piece stands after the piece that opened its word ("\u2581 <unk>").
-                self._glued[i] = (i >= specials or i == unk) and not piece.startswith(_SPM)
-            elif scheme == "gpt2":
-                self._glued[i] = i >= specials and not piece.startswith(_GPT2)
-        self._word_mark = pieces.index(_SPM) if _SPM in pieces else None
-        # GPT-2 writes a word differently at the start of a sentence (no leading space).
-        self._spaced, self._bare = {}, {}
-        if scheme == "gpt2":
+            elif mark is not None:
+                self._glued[i] = i >= specials and not piece.startswith(mark)
+        if scheme == "sentencepiece":
+            # An unknown piece stands after the piece that opened its word ("\u2581 <unk>").
+            self._glued[unk] = True
+        self._unsplit = not any(self._glued) and not any(self._open)
+        self._mark = pieces.index(mark) if mark in pieces else None
+        self._padding = {i for i, symbol in enumerate(symbols) if is_padding_word(symbol)}
+        # The same piece with the mark and without it, as GPT-2 starts a sentence without one.
+        self._marked, self._bare = {}, {}
+        if mark is not None:
             by_piece = {piece: i for i, piece in enumerate(pieces) if i >= specials}
             for piece, i in by_piece.items():
-                other = by_piece.get(piece[1:] if piece.startswith(_GPT2) else _GPT2 + piece)
-                if other is not None and len(piece) > 1:
-                    (self._bare if piece.startswith(_GPT2) else self._spaced)[i] = other
-            self._space = by_piece.get(_GPT2)
+                other = by_piece.get(mark + piece)
+                if other is not None and self._glued[i]:
+                    self._marked[i], self._bare[other] = other, i
 
     def split(self, ids: Sequence[int]) -> List[Ids]:
         """Group piece ids into words; concatenating the words gives ``ids`` again."""
+        if self._unsplit:
+            return [(i,) for i in ids]
+        glued, opening = self._glued, self._open
         words: List[List[int]] = []
+        word: List[int] = []
+        is_open = False
         for i in ids:
-            if words and (self._glued[i] or self._open[words[-1][-1]]):
-                words[-1].append(i)
+            if word and (is_open or glued[i]):
+                word.append(i)
             else:
-                words.append([i])
+                word = [i]
+                words.append(word)
+            is_open = opening[i]
         return [tuple(w) for w in words]
 
-    def join(self, words: Sequence[Ids]) -> List[int]:
+    def join(self, words: Sequence[Ids], original: Sequence[int] = ()) -> List[int]:
         """Word units back to one sequence of ids.
 
-        Plain concatenation, but for GPT-2, whose pieces carry the space before a
-        word: a word that came from the start of a sentence gets its space when it
-        stands elsewhere, and the first word loses it.
+        Plain concatenation, unless the sentence they come from (``original``) starts
+        without the mark of a word, as GPT-2 writes sentences. Then that first word
+        gets the mark wherever it is not the first, and the new first word loses it.
         """
-        if self.scheme != "gpt2":
+        if not original or not self._glued[original[0]]:
             return [i for word in words for i in word]
+        bare = original[0] != self._unk  # an unknown piece tells nothing of marks
         out: List[int] = []
         for position, (first, *rest) in enumerate(words):
-            if position == 0:
+            if position > 0 and self._glued[first]:
+                if first in self._marked:
+                    first = self._marked[first]
+                elif self._mark is not None:
+                    out.append(self._mark)
+            elif position == 0 and bare:
+                if first == self._mark and rest:
+                    first, *rest = rest
                 first = self._bare.get(first, first)
-            elif self._glued[first]:
-                if first in self._spaced:
-                    first = self._spaced[first]
-                elif self._space is not None:
-                    out.append(self._space)
             out += [first, *rest]
         return out
+
+    @property
+    def keeps_length(self) -> bool:
+        """Whether :meth:`join` never adds a piece."""
+        return self.scheme not in _MARKS
 
     def special(self, i: int) -> bool:
         """Whether id ``i`` is a special symbol that noise must never touch."""
@@ -137,17 +179,16 @@ class WordUnits:
     def blank(self, i: int) -> Ids:
         """Id ``i`` as a whole word.
 
-        Under sentencepiece an unknown word is the word mark and the unknown
-        piece; without the mark it would be glued to its neighbour in the output.
+        A piece without the mark of a word comes after a bare mark, as sentencepiece
+        writes an unknown word; otherwise it would be glued to its neighbour.
         """
-        if self.scheme == "sentencepiece" and self._glued[i] and self._word_mark is not None:
-            return (self._word_mark, i)
-        return (i,)
+        return (self._mark, i) if self._glued[i] and self._mark is not None else (i,)
 
     def vocabulary(self) -> List[Ids]:
         """All single pieces that are whole words by themselves, in id order."""
+        no_words = self._padding | {self._mark}
         return [
             (i,)
             for i in range(self._specials, len(self._open))
-            if not self._open[i] and not self._glued[i] and i != self._word_mark
+            if not self._open[i] and not self._glued[i] and i not in no_words
         ]

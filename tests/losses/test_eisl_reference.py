@@ -21,9 +21,7 @@ def agree(case: Case, dtype: torch.dtype, device: str = "cpu"):
     logits = case.logits.detach().to(dtype).requires_grad_()
     batch, positions, _ = logits.shape
     noise = gumbel_noise(case.seeds, positions, case.targets.size(1))
-    expected = reference.eisl_loss(
-        logits, case.targets, **case.masks, **case.options, noise=noise
-    )
+    expected = reference.eisl_loss(logits, case.targets, **case.masks, **case.options, noise=noise)
     # Unequal weights, so that a gradient in the wrong sentence shows.
     share = torch.arange(1, batch + 1, dtype=torch.float64)
     (grad,) = torch.autograd.grad((expected * share).sum(), logits)

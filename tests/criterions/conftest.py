@@ -1,0 +1,25 @@
+"""What the tests of the criterion share."""
+
+import functools
+
+import pytest
+
+from tests import toy as toy_corpus
+
+# Unequal lengths, a repeated word, split words, a source and target that differ.
+SENTENCES = [
+    "w1 w2 al@@ x w7 w9 w12",
+    "w3",
+    "w11 w12",
+    "w1 w1 w1 w6 w6 w7 w8",
+    ("w1 w2 w3 w4 w5 w6", "w1 w2"),
+    ("w9", "w4 ga@@ m@@ ma w4 w4"),
+    "be@@ ta w19 w0",
+    "",
+]
+
+
+@pytest.fixture(scope="session")
+def build(toy):
+    """``tests.toy.setup`` on the toy corpus."""
+    return functools.partial(toy_corpus.setup, toy.bin)

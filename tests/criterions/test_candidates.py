@@ -1,0 +1,281 @@
+"""Candidates: decoded token by token from the model, cut at EOS and at the target's length."""
+
+import pytest
+import torch
+
+from fairseq_eisl.criterions import _candidates
+from fairseq_eisl.criterions._candidates import decode, unwrapped
+from tests.criterions.conftest import SENTENCES
+from tests.toy import ARCHS, Child
+
+PAD, EOS = 1, 2
+SEEDS = (2, 3, 4)
+
+
+def literal_greedy(model, sample, row: int, after_eos: bool = False):
+    """The candidate of one sentence: the argmax after the whole prefix, token by token.
+
+    The encoder and decoder run anew for every token, without cache, on the sentence alone.
+    """
+    source, target = sample["net_input"]["src_tokens"][row], sample["target"][row]
+    source = source[source.ne(PAD)].unsqueeze(0)
+    prefix, tokens = [EOS], []
+    while len(tokens) < int(target.ne(PAD).sum()):
+        logits = model(source, torch.tensor([source.size(1)]), torch.tensor([prefix]))[0][0, -1]
+        logits[PAD] = -float("inf")
+        tokens.append(int(logits.argmax()))
+        prefix.append(tokens[-1])
+        if tokens[-1] == EOS and not after_eos:
+            break
+    return tokens
+
+
+@pytest.mark.parametrize("after_eos", [False, True])
+@pytest.mark.parametrize("arch", ARCHS)
+def test_greedy_equals_the_literal_loop(build, arch, after_eos):
+    ended = cut = 0
+    for seed in SEEDS:
+        made = build(arch=arch, seed=seed)
+        sample = made.sample(SENTENCES)
+        found = decode(made.model, sample, PAD, EOS, after_eos=after_eos)
+        made.model.eval()
+        for row in range(len(SENTENCES)):
+            with torch.no_grad():
+                expected = literal_greedy(made.model, sample, row, after_eos)
+            size = len(expected)
+            assert found.tokens[row, :size].tolist() == expected
+            assert found.mask[row].tolist() == [t < size for t in range(found.mask.size(1))]
+            assert found.tokens[row, size:].eq(PAD).all()
+            assert found.prefix[row, :size].tolist() == [EOS] + expected[:-1]
+            ended += size < int(sample["target"][row].ne(PAD).sum())
+            cut += EOS not in expected
+    assert cut and bool(ended) != after_eos  # otherwise the seeds show too little
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_greedy_equals_fairseqs_generator(build, arch):
+    """Beam 1 of the SequenceGenerator, up to where the candidate is cut."""
+    from fairseq.sequence_generator import SequenceGenerator
+
+    compared = 0
+    for seed in SEEDS:
+        made = build(arch=arch, seed=seed)
+        sample = made.sample(SENTENCES)
+        found = decode(made.model, sample, PAD, EOS)
+        generator = SequenceGenerator(
+            [made.model], made.task.target_dictionary, beam_size=1, max_len_b=20
+        )
+        for row, (best, *_) in enumerate(generator.generate([made.model], sample)):
+            tokens = found.tokens[row][found.mask[row]].tolist()
+            if tokens[0] == EOS:
+                continue  # the generator wants at least one token
+            assert best["tokens"][: len(tokens)].tolist() == tokens
+            compared += 1
+    assert compared > len(SENTENCES)
+
+
+def test_a_candidate_starts_like_the_decoder_input(build):
+    """Models that start from another token than EOS, e.g. a language tag."""
+    made = build()
+    sample = made.sample(SENTENCES)
+    tag = made.task.target_dictionary.index("w5")
+    sample["net_input"]["prev_output_tokens"][:, 0] = tag
+    assert decode(made.model, sample, PAD, EOS).prefix[:, 0].eq(tag).all()
+
+
+# -- sampling ------------------------------------------------------------------------------
+
+
+def sampled(made, sample, seeds):
+    return decode(made.model, sample, PAD, EOS, seeds=torch.as_tensor(seeds))
+
+
+def test_a_sample_follows_the_models_distribution(build):
+    """First and second token of many samples, against the model's probabilities."""
+    count = 4000
+    made = build(scale=2)
+    sample = made.sample([("w1 w2 w3", "w4 w5")] * count)
+    found = sampled(made, sample, range(count))
+    first, second = found.tokens[:, 0], found.tokens[:, 1]
+    common = first[first.ne(EOS)].mode().values
+    made.model.eval()
+    with torch.no_grad():
+        net_input = dict(sample["net_input"], prev_output_tokens=torch.tensor([[EOS, common]]))
+        for name in ("src_tokens", "src_lengths"):
+            net_input[name] = net_input[name][:1]
+        logits = made.model(**net_input)[0][0].double()
+    logits[:, PAD] = -float("inf")
+    for step, drawn in enumerate((first, second[first.eq(common)])):
+        probability = logits[step].softmax(0)
+        share = torch.bincount(drawn, minlength=len(probability)) / len(drawn)
+        error = (probability * (1 - probability) / len(drawn)).sqrt()
+        assert 0.05 < probability.max() < 0.9 and len(drawn) > 200  # a telling distribution
+        assert ((share - probability).abs() <= 4.5 * error + 1e-3).all()
+
+
+def test_a_sample_depends_on_its_seed_alone(build):
+    """Not on the other sentences, the padding or the row."""
+    made = build(scale=2)
+    seeds = torch.arange(len(SENTENCES)) + 50
+    sample = made.sample(SENTENCES, ids=range(len(SENTENCES)))
+    order = sample["id"].tolist()
+    together = sampled(made, sample, seeds[sample["id"]])
+    again = sampled(made, sample, seeds[sample["id"]])
+    other = sampled(made, sample, seeds[sample["id"]] + 1000)
+    assert torch.equal(together.tokens, again.tokens)
+    assert not torch.equal(together.tokens, other.tokens)
+    for row, index in enumerate(order):
+        alone = sampled(made, made.sample([SENTENCES[index]]), seeds[index : index + 1])
+        size = int(alone.mask.sum())
+        assert together.mask[row].sum() == size
+        assert torch.equal(together.tokens[row, :size], alone.tokens[0, :size])
+
+
+def test_the_criterion_samples_in_training_only(build):
+    made = build(scale=2, train_decoding="sample")
+    sample = made.sample(SENTENCES)
+    seen = []
+
+    def candidates(training: bool, seed: int):
+        made.criterion.train(training)
+        torch.manual_seed(seed)
+        seeds = made.criterion._seeds(sample)
+        seen.append(made.criterion._candidates(made.model, sample, seeds).tokens)
+        return seen[-1]
+
+    assert torch.equal(candidates(True, 1), candidates(True, 1))
+    assert not torch.equal(candidates(True, 1), candidates(True, 2))  # another update
+    greedy = decode(made.model, sample, PAD, EOS).tokens
+    assert torch.equal(candidates(False, 1), greedy)
+    assert not torch.equal(seen[0], greedy)
+
+
+# -- the model is left as it was -----------------------------------------------------------
+
+
+def modes(model):
+    return {name: module.training for name, module in model.named_modules()}
+
+
+def test_every_submodule_gets_its_own_mode_back(build):
+    made = build("--encoder-layers", "2")
+    made.model.encoder.layers[0].eval()  # as fine-tuning with frozen parts does
+    made.model.decoder.layers[0].self_attn.eval()
+    before = modes(made.model)
+    assert set(before.values()) == {True, False}
+    made.criterion(made.model, made.sample(SENTENCES))
+    assert modes(made.model) == before
+
+
+def test_modes_come_back_after_an_error(build, monkeypatch):
+    made = build()
+
+    def fail(*args, **kwargs):
+        raise RuntimeError("in the midst of decoding")
+
+    monkeypatch.setattr(made.model.decoder, "output_layer", fail)
+    with pytest.raises(RuntimeError, match="in the midst"):
+        made.criterion(made.model, made.sample(SENTENCES))
+    assert all(modes(made.model).values())
+
+
+def test_decoding_has_no_dropout_and_no_gradient(build):
+    made = build("--dropout", "0.5")
+    sample = made.sample(SENTENCES)
+    first, second = (decode(made.model, sample, PAD, EOS).tokens for _ in range(2))
+    assert torch.equal(first, second)
+    made.model.eval()
+    assert torch.equal(decode(made.model, sample, PAD, EOS).tokens, first)
+    assert not made.model.training  # evaluation stays evaluation
+    made.model.train()
+    state = torch.get_rng_state()
+    decode(made.model, sample, PAD, EOS)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(p.grad is None for p in made.model.parameters())
+
+
+def test_it_stops_once_all_have_ended(build, monkeypatch):
+    """No step is spent on a batch whose candidates have all ended."""
+    made = build()
+    steps = []
+    forward = type(made.model.decoder).forward
+
+    def count(self, tokens, **kwargs):
+        steps.append(tokens.size(1))
+        logits, extra = forward(self, tokens, **kwargs)
+        logits[..., EOS] = 1e4
+        return logits, extra
+
+    monkeypatch.setattr(type(made.model.decoder), "forward", count)
+    found = decode(made.model, made.sample(["w1 w2 w3 w4", "w5 w6"]), PAD, EOS)
+    assert steps == [1] and found.tokens[:, 0].eq(EOS).all() and found.mask.sum() == 2
+
+
+class _Wrapper(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+
+def test_it_decodes_with_the_model_inside_wrappers(build):
+    made = build()
+    wrapped = _Wrapper(_Wrapper(made.model))
+    assert unwrapped(wrapped) is made.model and unwrapped(made.model) is made.model
+    calls = []
+    wrapped.register_forward_pre_hook(lambda *args: calls.append(1))
+    sample = made.sample(SENTENCES)
+    assert torch.equal(
+        decode(wrapped, sample, PAD, EOS).tokens, decode(made.model, sample, PAD, EOS).tokens
+    )
+    assert not calls
+
+
+def test_it_trains_under_distributed_data_parallel(build):
+    """pytorch#43259: a wrapped model is called once for each backward, the decoder inside it more.
+
+    In a child, as a process group leaves threads behind.
+    """
+
+    def train(made):
+        from torch.nn.parallel import DistributedDataParallel
+
+        model = DistributedDataParallel(made.model, device_ids=None, find_unused_parameters=False)
+        calls, decoder_calls = [], []
+        model.register_forward_pre_hook(lambda *args: calls.append(1))
+        made.model.decoder.register_forward_pre_hook(lambda *args: decoder_calls.append(1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for update in range(3):
+            optimizer.zero_grad()
+            torch.manual_seed(update)
+            loss, _, _ = made.criterion(model, made.sample(SENTENCES))
+            loss.backward()
+            without = [n for n, p in model.named_parameters() if p.grad is None]
+            assert not without, without
+            optimizer.step()
+        assert len(calls) == 3 and len(decoder_calls) > 6, (calls, decoder_calls)
+
+    def main():
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        for ce_factor in (0.0, 0.5):
+            train(build(ce_factor=ce_factor))
+        dist.destroy_process_group()
+        print("trained")
+
+    code, output = Child(main).wait()
+    assert code == 0 and "trained" in output, output
+
+
+def test_cuda_looks_rarely(build, monkeypatch):
+    """Where looking for the end is dear it is done every few steps: the result is the same."""
+    made = build()
+    sample = made.sample(SENTENCES)
+    expected = decode(made.model, sample, PAD, EOS)
+    monkeypatch.setattr(_candidates, "_CUDA_STEPS_BETWEEN_LOOKS", 10**6)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    found = decode(made.model, sample, PAD, EOS)
+    assert torch.equal(found.tokens, expected.tokens) and torch.equal(found.mask, expected.mask)

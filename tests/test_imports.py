@@ -1,0 +1,174 @@
+"""Which part of the package may import what: the table of CONTRIBUTING, read off the sources."""
+
+import ast
+import sys
+from pathlib import Path
+from typing import Iterator, NamedTuple
+
+import pytest
+
+from tests.toy import ROOT
+
+PACKAGE = ROOT / "fairseq_eisl"
+
+
+class Rule(NamedTuple):
+    """``anywhere``: at the top of any module of the part; ``inside``: in functions only."""
+
+    anywhere: set
+    inside: set = set()
+
+
+# The standard library and a part's own folder are always allowed.
+RULES = {
+    "": Rule(set(), {"fairseq", "torch", "numpy"}),  # the modules at the top of the package
+    "losses": Rule({"torch"}),
+    "noise": Rule(set()),
+    "integrations": Rule({"torch", ".losses"}, {"transformers"}),
+    "criterions": Rule({"torch", "fairseq", ".losses", ".evaluation.metrics"}),
+    "data": Rule({"torch", "numpy", "fairseq", ".noise"}),
+    "tasks": Rule({"torch", "numpy", "fairseq", ".noise", ".data"}),
+    "models": Rule({"torch", "fairseq", ".losses"}),
+    "evaluation": Rule({"sacrebleu", "numpy", "pandas"}, {"bert_score", "transformers", "torch"}),
+    "recipes": Rule({"omegaconf"}),
+}
+# Single modules that may do more than their part, and why.
+EXTRA = {
+    "compat.py": {"numpy", "torch"},  # mends them
+    "evaluation/plots.py": {"matplotlib"},  # no other module draws
+}
+
+
+class Import(NamedTuple):
+    name: str
+    line: int
+    inside: bool
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """What a module imports: ``numpy.random``, or ``.losses.eisl`` within the package."""
+
+    def visit(node, inside):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, inside)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                # from the folder that many levels up
+                folder = path.parent.relative_to(PACKAGE).parts
+                kept = folder[: len(folder) - (node.level - 1)]
+                base = "." + ".".join([*kept, *filter(None, [node.module])])
+            else:
+                base = node.module
+            if base.endswith("."):
+                yield from (Import(base + a.name, node.lineno, inside) for a in node.names)
+            else:
+                yield Import(base, node.lineno, inside)
+        within = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, within)
+
+    for found in visit(ast.parse(path.read_text(encoding="utf-8")), False):
+        name = found.name
+        if name.split(".")[0] == PACKAGE.name:
+            name = "." + name[len(PACKAGE.name) + 1 :]
+        yield found._replace(name=name)
+
+
+def allowed(name: str, entries: set) -> bool:
+    return any(name == entry or name.startswith(entry + ".") for entry in entries)
+
+
+def broken(path: Path) -> list:
+    """The imports of a module that its part may not have."""
+    relative = path.relative_to(PACKAGE)
+    part = relative.parts[0] if len(relative.parts) > 1 else ""
+    rule, extra = RULES[part], EXTRA.get(relative.as_posix(), set())
+    wrong = []
+    for name, line, inside in imports(path):
+        own = name.startswith(".") and (
+            allowed(name, {"." + part}) if part else name.count(".") == 1 and name[1:] not in RULES
+        )
+        standard = name.split(".")[0] in sys.stdlib_module_names
+        entries = {".__version__"} | rule.anywhere | extra | (rule.inside if inside else set())
+        if not (own or standard or allowed(name, entries)):
+            wrong.append(f"{relative}:{line} imports {name}")
+    return wrong
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_every_part_has_a_rule():
+    parts = {path.relative_to(PACKAGE).parts[0] for path in MODULES if path.parent != PACKAGE}
+    assert parts <= set(RULES)
+
+
+def test_no_part_imports_what_it_may_not():
+    assert [line for path in MODULES for line in broken(path)] == []
+
+
+def test_scripts_are_not_imported():
+    names = [found.name for path in MODULES for found in imports(path)]
+    assert not [name for name in names if name.split(".")[0] in ("scripts", "tests", "data")]
+
+
+@pytest.mark.parametrize(
+    "module, source, wrong",
+    [
+        ("losses/x.py", "import fairseq", True),
+        ("losses/x.py", "def f():\n    from fairseq.data import Dictionary", True),
+        ("losses/x.py", "from ..noise import Noise", True),
+        ("losses/x.py", "from . import eisl\nimport torch.nn, math", False),
+        ("noise/x.py", "import torch", True),
+        ("criterions/x.py", "from ..tasks.noisy_translation import Task", True),
+        ("criterions/x.py", "from .. import models", True),
+        ("criterions/x.py", "import fairseq_eisl.tasks", True),
+        ("criterions/x.py", "from ..evaluation.metrics import bleu", False),
+        ("criterions/x.py", "from ..evaluation.rows import Row", True),
+        ("integrations/x.py", "import transformers", True),
+        ("integrations/x.py", "def f():\n    import transformers", False),
+        ("evaluation/rows.py", "import matplotlib", True),
+        ("evaluation/plots.py", "import matplotlib.pyplot", False),
+        ("__init__.py", "def f():\n    from . import compat", False),
+        ("__init__.py", "from . import compat, losses", True),
+    ],
+)
+def test_the_check_can_fail(tmp_path, monkeypatch, module, source, wrong):
+    path = tmp_path / PACKAGE.name / module
+    path.parent.mkdir(parents=True)
+    path.write_text(source)
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path / PACKAGE.name)
+    assert bool(broken(path)) == wrong
+
+
+def test_losses_noise_and_integrations_work_without_fairseq(fresh):
+    """Every module of theirs, in a process where nothing of fairseq can be imported."""
+    code, output = fresh(
+        """
+import importlib, pathlib, pkgutil, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("fairseq", "fairseq_cli"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+import fairseq_eisl
+folder = pathlib.Path(fairseq_eisl.__file__).parent
+seen = []
+for part in ("losses", "noise", "integrations"):
+    for module in sorted((folder / part).glob("*.py")):
+        name = "" if module.stem == "__init__" else "." + module.stem
+        if module.stem != "__main__":
+            importlib.import_module(f"fairseq_eisl.{part}{name}")
+            seen.append(part)
+assert not [m for m in sys.modules if m.split(".")[0] == "fairseq"]
+try:
+    import fairseq
+except ModuleNotFoundError:
+    print(len(seen), "modules")
+""",
+        path=[ROOT],
+    )
+    assert code == 0 and int(output.split()[0]) >= 10, output
