@@ -28,8 +28,8 @@ setup(
         "sentencepiece",
     ],
     extras_require={
-        "test": ["pytest", "hypothesis", "ruff", "mypy", "matplotlib"],
-        "plots": ["matplotlib"],
+        "test": ["pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "matplotlib>=3.7"],
+        "plots": ["matplotlib>=3.7"],
         "hf": ["transformers"],
     },
 )

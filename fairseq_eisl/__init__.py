@@ -64,7 +64,7 @@ class _AfterFairseq(importlib.abc.MetaPathFinder):
                 sys.meta_path.remove(self)
             register()
 
-        spec.loader.exec_module = exec_module
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 

@@ -17,7 +17,6 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 
-COMMAND="scripts/multi30k.sh $*"
 DATA_DIR="" NOISE=repeat:0.5 KIND=bart BART="" OUT="" SEED=1 CPU="" EXTRA=()
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -59,4 +58,5 @@ train_stages
 
 for name in ce eisl; do generate "$name" --beam 5 --max-len-a 1.2 --max-len-b 10 "${GENERATE[@]}"; done
 report "Multi30k de-en, $NOISE, seed $SEED" "$TEXT/test.de" "$TEXT/test.en" 5 \
-    test_set="Multi30k test2018 de-en, lc.norm.tok" noise="$NOISE" model="$KIND" command="$COMMAND"
+    command="scripts/multi30k.sh $([ $KIND = bart ] || echo "--$KIND ")--noise $NOISE --seed $SEED${EXTRA[*]:+ -- ${EXTRA[*]}}" \
+    test_set="Multi30k test2018 de-en, lc.norm.tok" noise="$NOISE" model="$KIND"

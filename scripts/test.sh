@@ -7,4 +7,4 @@ use_environment test,plots
 cd "$ROOT"
 make check PYTHON=python
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-python -m pytest "$@"
+python -m pytest -n "${PYTEST_WORKERS:-2}" "$@"

@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 THIRD_PARTY = (
     *("bitarray", "hydra", "hydra.core.global_hydra", "hydra.experimental", "numpy", "omegaconf"),
     *("regex", "sacrebleu", "scipy.stats", "sklearn.metrics", "torch", "torch.distributed"),
-    *("torch.nn.parallel", "torch.utils.data", "torchaudio", "tqdm"),
+    *("torch._dynamo", "torch.nn.parallel", "torch.utils.data", "torchaudio", "tqdm"),
 )
 
 

@@ -193,6 +193,15 @@ def test_stock_translation_reads_the_checkpoint_as_well(toy, eisl):
     assert len(hypotheses(output)) == 10
 
 
+def test_the_hub_interface_reads_it(toy, eisl):
+    from fairseq.models.transformer import TransformerModel
+
+    folder, _ = eisl
+    flags = {"user_dir": USER_DIR, "beam": 2, "max_len_b": 10, "cpu": True}
+    hub = TransformerModel.from_pretrained(str(folder), "checkpoint_best.pt", str(toy.bin), **flags)
+    assert len(hub.translate(["w1 w2", "w3"])) == 2
+
+
 # -- the checkpoint ------------------------------------------------------------------------
 
 

@@ -71,4 +71,4 @@ def test_a_relative_user_dir_is_looked_for_in_hydras_folder(hydra_train, tmp_pat
 def test_an_absolute_user_dir_works_and_bad_values_are_refused(hydra_train):
     """A key that the YAML file lacks needs hydra's ``+``."""
     code, output = hydra_train(USER_DIR, "+criterion.gumbel_temperature=0")
-    assert code != 0 and "--gumbel-temperature: temperature must be above 0" in output
+    assert code != 0 and "--gumbel-temperature: temperature must be" in output

@@ -1,7 +1,7 @@
 """Candidates of an encoder-decoder model: its own output, decoded without gradient."""
 
 from contextlib import contextmanager
-from typing import NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 import torch
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
@@ -101,8 +101,8 @@ def decode(
     length = target.size(1)
     with evaluation_mode(inner):
         encoder_out = inner.encoder.forward_torchscript(net_input)
-        state = {} if isinstance(inner.decoder, FairseqIncrementalDecoder) else None
-        options = {} if state is None else {"incremental_state": state}
+        caches = isinstance(inner.decoder, FairseqIncrementalDecoder)
+        options: Dict[str, Any] = {"incremental_state": {}} if caches else {}
         tokens = target.new_full((target.size(0), length + 1), pad)
         tokens[:, 0] = _first_token(net_input["prev_output_tokens"], pad)
         ended = limit.eq(0)

@@ -46,7 +46,7 @@ class EISLCriterionConfig(FairseqDataclass):
     label_smoothing: float = field(
         default=0.0, metadata={"help": "label smoothing of the cross entropy part"}
     )
-    position_selection: ChoiceEnum(SELECTIONS) = field(
+    position_selection: ChoiceEnum(SELECTIONS) = field(  # type: ignore[valid-type]
         default="gumbel",
         metadata={
             "help": "weights over candidate positions: gumbel (softmax with Gumbel noise; no noise "
@@ -56,7 +56,7 @@ class EISLCriterionConfig(FairseqDataclass):
     gumbel_temperature: float = field(
         default=1.0, metadata={"help": "temperature of the position selection"}
     )
-    selection_on: ChoiceEnum(SELECTION_ON) = field(
+    selection_on: ChoiceEnum(SELECTION_ON) = field(  # type: ignore[valid-type]
         default="log_prob",
         metadata={"help": "logits of the selection: log g (authors' code) or g (paper's wording)"},
     )
@@ -67,15 +67,19 @@ class EISLCriterionConfig(FairseqDataclass):
         default=False,
         metadata={"help": "sum an n-gram's log-probabilities instead of averaging them"},
     )
-    train_decoding: ChoiceEnum(DECODINGS) = field(
+    train_decoding: ChoiceEnum(DECODINGS) = field(  # type: ignore[valid-type]
         default="greedy",
-        metadata={"help": "where the candidate comes from: the model's own greedy output, a "
-                  "sample from it, or the target (teacher forcing)"},
+        metadata={
+            "help": "where the candidate comes from: the model's own greedy output, a "
+            "sample from it, or the target (teacher forcing)"
+        },
     )
     candidate_after_eos: bool = field(
         default=False,
-        metadata={"help": "count positions after the candidate's own EOS, up to the target's "
-                  "length, as candidate positions"},
+        metadata={
+            "help": "count positions after the candidate's own EOS, up to the target's "
+            "length, as candidate positions"
+        },
     )
 
 
@@ -85,9 +89,7 @@ def _numbers(flag: str, text: str, kind) -> list:
         return [kind(part) for part in str(text).split(",")]
     except ValueError:
         numbers = "whole numbers" if kind is int else "numbers"
-        raise ValueError(
-            f"{flag} must be {numbers} separated by commas, not {text!r}"
-        ) from None
+        raise ValueError(f"{flag} must be {numbers} separated by commas, not {text!r}") from None
 
 
 def _options(cfg: EISLCriterionConfig) -> EISLOptions:
@@ -140,8 +142,9 @@ class EISLCriterion(FairseqCriterion):
         self.label_smoothing = cfg.label_smoothing
         self.decoding = str(cfg.train_decoding)
         if self.decoding not in DECODINGS:
+            choices = ", ".join(DECODINGS)
             raise ValueError(
-                f"--train-decoding: {self.decoding!r} is unknown; choose from {', '.join(DECODINGS)}"
+                f"--train-decoding: {self.decoding!r} is unknown; choose from {choices}"
             )
         self.after_eos = cfg.candidate_after_eos
         self.eos_idx = task.target_dictionary.eos()
@@ -250,7 +253,9 @@ class EISLCriterion(FairseqCriterion):
         used = terms.weights.gt(0)
         log = {}
         orders = [*self.options.ngrams, "short"]
-        if any(n in (0, 1) and w > 0 for n, w in zip(self.options.ngrams, self.options.weights)):
+        if any(
+            n in (0, 1) and w > 0 for n, w in zip(self.options.ngrams, self.options.order_weights)
+        ):
             orders.pop()  # such an order fits into every sentence
         for column, n in enumerate(orders):
             log[f"order_{n}"] = terms.losses[:, column].sum()

@@ -40,7 +40,7 @@ class TargetCorruption:
                 "of a sentence or padding; choose a word, such as <unk>"
             )
         self.noise, self.units, self.seed, self.max_length = noise, units, seed, max_length
-        vocabulary = units.vocabulary() if noise.needs_vocabulary else None
+        vocabulary = units.vocabulary() if noise.needs_vocabulary else ()
         self._context = Context(units.blank(blank), vocabulary)
 
     def __call__(self, ids: List[int], index: int, epoch: int = 0) -> Tuple[List[int], bool]:
@@ -95,6 +95,8 @@ class NoisyTargetDataset(LanguagePairDataset):
     corrupted once, as in the paper); with ``resample`` the noise also depends
     on the epoch. The lengths used for batching are those of the noisy targets.
     """
+
+    tgt_sizes: np.ndarray
 
     def __init__(
         self, pairs: LanguagePairDataset, corruption: TargetCorruption, resample: bool = False

@@ -66,6 +66,11 @@ class EISLOptions:
         object.__setattr__(self, "ngrams", ngrams)
         object.__setattr__(self, "weights", weights)
 
+    @property
+    def order_weights(self) -> Tuple[float, ...]:
+        """One weight for each order, equal ones where none were given."""
+        return tuple(self.weights or ())
+
     def without_noise(self) -> "EISLOptions":
         """The same with ``softmax`` in place of ``gumbel``: a repeatable value."""
         if self.selection != "gumbel":
@@ -74,7 +79,7 @@ class EISLOptions:
 
     def possible_orders(self, room: int) -> Sequence[int]:
         """The orders that some sentence of at most ``room`` tokens may use."""
-        used = {n for n, weight in zip(self.ngrams, self.weights) if weight > 0}
+        used = {n for n, weight in zip(self.ngrams, self.order_weights) if weight > 0}
         if min(used) < 1:  # relative to the length: any order
             return range(1, room + 1)
         fallbacks = set(range(1, min(used)))
@@ -116,7 +121,7 @@ def eisl_terms(
     """
     dtype = attached_zero.dtype
     orders, weights = resolve_orders(
-        options.ngrams, options.weights, longest_run(output_mask), longest_run(target_mask)
+        options.ngrams, options.order_weights, longest_run(output_mask), longest_run(target_mask)
     )
     losses = attached_zero.unsqueeze(1).expand(orders.shape)
     entropies = torch.zeros_like(losses)
@@ -129,6 +134,7 @@ def eisl_terms(
         scores = (sums / n if options.normalize else sums).masked_fill(~real, 0.0)
         noise = None
         if options.selection == "gumbel":
+            assert seeds is not None
             noise = random_numbers.gumbel(random_numbers.fold(seeds, n), *scores.shape[1:])
         q, entropy = select_positions(
             scores, at, options.selection, options.temperature, options.selection_on, noise

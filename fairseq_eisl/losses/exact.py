@@ -63,8 +63,8 @@ def exact_autoregressive_eisl(
     checked_ids("candidates", candidates, output_mask, size)  # a prefix may hold any of them
     targets, target_mask = checked_ids("targets", targets, target_mask, size)
     positions, length = candidates.size(1), targets.size(1)
-    room = torch.minimum(longest_run(output_mask), longest_run(target_mask))
-    room = int(room.max()) if size else 0
+    rooms = torch.minimum(longest_run(output_mask), longest_run(target_mask))
+    room = int(rooms.max()) if size else 0
     orders = options.possible_orders(room)
     longest = max(orders, default=0)
     # cost[b, t, s, j]: log-probability of target token s + j after candidate_{<t} and s .. s+j-1

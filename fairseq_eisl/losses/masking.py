@@ -77,7 +77,7 @@ def resolve_orders(
     return torch.cat([orders, room], 1), torch.cat([share, fallback], 1)
 
 
-def check_mask(name: str, mask, shape: Tuple[int, int], device) -> Tensor:
+def check_mask(name: str, mask, shape: Sequence[int], device) -> Tensor:
     """A boolean mask of the given shape; ``None`` means every position is real."""
     if mask is None:
         return torch.ones(shape, dtype=torch.bool, device=device)

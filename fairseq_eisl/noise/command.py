@@ -85,7 +85,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     def fail(message):
         parser.exit(2, f"{parser.prog}: error: {message}\n")
 
-    vocabulary = None
+    vocabulary: List[str] = []
     try:
         noise = parse_noise(args.noise)
     except ValueError as err:
@@ -99,7 +99,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         fail(f"--noise {args.noise} draws random words: give them with --vocabulary FILE")
     if len(args.blank_symbol.split()) != 1:
         fail(f"--blank-symbol: one word is needed, not {args.blank_symbol!r}")
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     try:
         context = Context(args.blank_symbol, vocabulary)
         corrupt_lines(read_lines(sys.stdin.buffer), sys.stdout, noise, args.seed, context)

@@ -14,7 +14,7 @@ of :class:`random.Random` whose sequence Python promises never to change.
 import math
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Sequence
 
 Word = Any
 Words = List[Word]
@@ -164,7 +164,7 @@ class Context:
     """
 
     blank: Word
-    vocabulary: Optional[Sequence[Word]] = None
+    vocabulary: Sequence[Word] = ()
 
 
 Operator = Callable[[Words, Random, Context], Words]

@@ -31,7 +31,7 @@ class NoisyTranslationConfig(TranslationConfig):
     target_noise_resample: bool = field(
         default=False, metadata={"help": "draw new noise in every epoch (default: noise once)"}
     )
-    target_noise_bpe: ChoiceEnum(("auto",) + SCHEMES) = field(
+    target_noise_bpe: ChoiceEnum(("auto",) + SCHEMES) = field(  # type: ignore[valid-type]
         default="auto",
         metadata={
             "help": "how target words are split into pieces, so that noise acts on whole words; "
@@ -112,6 +112,7 @@ class NoisyTranslationTask(TranslationTask):
         ):
             if used:
                 raise ValueError(f"{flag} cannot be combined with --target-noise")
+        assert self._units is not None
         limits = [self.cfg.max_target_positions, self._model_max_target]
         corruption = TargetCorruption(
             self.noise,
@@ -120,6 +121,4 @@ class NoisyTranslationTask(TranslationTask):
             self.cfg.target_noise_seed,
             max_length=min(int(limit) for limit in limits if limit),
         )
-        self.datasets[split] = NoisyTargetDataset(
-            pairs, corruption, self.cfg.target_noise_resample
-        )
+        self.datasets[split] = NoisyTargetDataset(pairs, corruption, self.cfg.target_noise_resample)

@@ -13,12 +13,7 @@ COMMON=(--required-batch-size-multiple 1 --num-workers 0)
 
 # Prints an epoch's line as it ends: progress for people, the whole log stays in the file.
 show_validation() {
-    awk '/valid on/ {
-        n = split($0, part, " [|] "); line = ""
-        for (i = 1; i <= n; i++)
-            if (part[i] ~ /^(epoch|loss|repetition|bleu|num_updates) /) line = line "  " part[i]
-        print "          " line > "/dev/stderr"; fflush("/dev/stderr")
-    }'
+    sed -u -n -E 's/.*[|] (epoch [0-9]+) [|] valid on .*[|] loss ([0-9.]+) .*[|] bleu ([0-9.]+) .*[|] num_updates ([0-9]+).*/           \1  loss \2  BLEU \3  updates \4/p' >&2
 }
 
 # train NAME START COMMAND...: one training stage in $RUN/NAME. Finished stages are skipped, a
@@ -62,6 +57,11 @@ generate() {
     mv "$RUN/$name/test.part" "$RUN/$name/test.out"
 }
 
+# Seconds that stage NAME has trained (since its last start, if it was killed in between).
+training_seconds() {
+    awk '/done training in/ { seconds = $(NF - 1) } END { print seconds }' "$RUN/$1/train.log"
+}
+
 # report TITLE SOURCE REFERENCE EXAMPLES key=value...: rows, pictures, examples and a table of the
 # stages ce and eisl, whose translations are there. The key=value pairs are columns of the rows.
 report() {
@@ -70,7 +70,7 @@ report() {
     rm -f "$RUN/rows.csv"
     for name in ce eisl; do
         "${evaluate[@]}" score --log "$RUN/$name/test.out" --reference "$reference" --rows "$RUN/rows.csv" \
-            --set system="${name^^}" seed="$SEED" "$@" > /dev/null
+            --set system="${name^^}" seed="$SEED" training_seconds="$(training_seconds "$name")" "$@" > /dev/null
     done
     "${evaluate[@]}" plot --rows "$RUN/rows.csv" --out "$RUN/compare.png"
     "${evaluate[@]}" curve --log CE="$RUN/ce/train.log" EISL="$RUN/eisl/train.log" --out "$RUN/curve.png" --title "$title"

@@ -202,6 +202,7 @@ def test_it_stops_once_all_have_ended(build, monkeypatch):
 
     def count(self, tokens, **kwargs):
         steps.append(tokens.size(1))
+        assert kwargs["incremental_state"] is not None  # cached keys and values
         logits, extra = forward(self, tokens, **kwargs)
         logits[..., EOS] = 1e4
         return logits, extra

@@ -202,7 +202,10 @@ CE_LOG = {"ce", "nll", "nll_tokens"}
 def test_logged_values_are_plain_numbers(build, training, ce_factor):
     made = build(ce_factor=ce_factor, ngram="2")
     made.criterion.train(training)
-    log = made.criterion(made.model, made.sample(SENTENCES))[2]
+    sample = made.sample(SENTENCES)
+    log = made.criterion(made.model, sample)[2]
+    assert log["sample_size"] == log["nsentences"] == len(SENTENCES)
+    assert log["ntokens"] == log["target_tokens"] == sample["target"].ne(PAD).sum()
     assert made.criterion.logging_outputs_can_be_summed() is True
     for name, value in log.items():
         if torch.is_tensor(value):

@@ -5,6 +5,8 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,6 +25,17 @@ def start(*args):
         bufsize=0,
         env=dict(os.environ, PYTHONPATH=str(ROOT), LC_ALL="C", PYTHONUTF8="0"),
     )
+
+
+@contextmanager
+def kill_later(process):
+    """A process that hangs makes its test fail after a minute."""
+    timer = threading.Timer(60, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @pytest.fixture
@@ -170,7 +183,7 @@ def test_streaming():
 
 def test_as_a_process():
     """Output starts before the input ends, and a closed pipe (``| head``) is no error."""
-    with start("--noise", "repeat:1") as process:
+    with start("--noise", "repeat:1") as process, kill_later(process):
         process.stdin.write("a é\n".encode() * 3_000)  # more than a buffer, less than a pipe
         assert process.stdout.readline().decode() == "a a é é\n"
         process.stdout.close()  # as head does

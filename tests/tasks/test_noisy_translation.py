@@ -271,11 +271,12 @@ def test_word_units_from_the_dictionary(tmp_path, caplog, words, scheme, glued):
 
 def test_gpt2_numbers(tmp_path):
     """BART's kind of dictionary: word boundaries are read from encoder.json."""
-    pieces = ["hel", "lo", "\u0120hel", "\u0120a", "a"]
+    pieces = ["hel", "lo", "\u0120hel", "\u0120a", "a", "!", "\u0120"]
     numbers = [str(20_000 + i) for i in range(len(pieces))]
     write_data(tmp_path, numbers)
-    for side in ("xx", "yy"):  # "hello a"
-        write_ids(tmp_path / f"train.xx-yy.{side}", [torch.IntTensor([4, 5, 7, 2])])
+    rows = [torch.IntTensor([4, 5, 7, 2]), torch.IntTensor([9, 7, 2])]  # "hello a", "! a"
+    for side in ("xx", "yy"):
+        write_ids(tmp_path / f"train.xx-yy.{side}", rows)
     with pytest.raises(ValueError, match=r"--target-noise-gpt2-encoder.*encoder\.json"):
         make_task(tmp_path, target_noise="shuffle:1")
     make_task(tmp_path)  # without noise nothing is needed
@@ -285,7 +286,8 @@ def test_gpt2_numbers(tmp_path):
         task = make_task(tmp_path, target_noise="shuffle:1", **fields)
         dataset = load(task)
         assert dataset[0]["target"].tolist() == [8, 6, 5, 2]  # "a hello"
-        assert dataset.tgt_sizes.tolist() == [4]
+        assert dataset[1]["target"].tolist() == [8, 10, 9, 2]  # "a !", with a piece for the space
+        assert dataset.tgt_sizes.tolist() == [4, 4]
         (tmp_path / "encoder.json").write_text(content)
 
 
