@@ -114,6 +114,10 @@ def test_without_eisl_it_is_cross_entropy_per_sentence(build, arch, smoothing):
     )
     assert size == len(SENTENCES)
     assert_near(loss, expected, torch.float32)
+    parameters = list(made.model.parameters())
+    ours, theirs = (torch.autograd.grad(value, parameters) for value in (loss, expected))
+    for found, wanted in zip(ours, theirs):
+        assert_near(found, wanted, torch.float32, "gradient")
 
 
 def test_the_factors_mix_both_losses(build):
