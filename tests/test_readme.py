@@ -64,7 +64,7 @@ def test_files_named_in_the_readme_exist():
 def test_the_noises_named_in_the_readme_parse():
     from fairseq_eisl.noise import parse_noise
 
-    specs = set(re.findall(r"(?:--(?:target-)?noise |`)([a-z_]+:[\w.:,]+)", README))
+    specs = set(re.findall(r"(?:--(?:target-)?noise |`)([a-z_]+:[\w.:,]+)[`\s]", README))
     assert len(specs) >= 9
     for spec in specs:
         parse_noise(spec)

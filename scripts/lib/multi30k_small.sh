@@ -22,7 +22,7 @@ prepare_data() {
 # noise. Both stages keep their best checkpoint by validation BLEU.
 train_stages() {
     train ce "" --criterion label_smoothed_cross_entropy --max-tokens 1000 --lr 5e-3 \
-        --lr-scheduler inverse_sqrt --warmup-updates 400 --clip-norm 0.1 --max-epoch 6 --patience 2
+        --lr-scheduler inverse_sqrt --warmup-updates 400 --clip-norm 0.1 --max-epoch 6 --patience 1
     train eisl "$RUN/ce/checkpoint_best.pt" --criterion eisl --ngram 1,2 --ngram-weight 0.5,0.5 \
         --max-tokens 2000 --lr 3e-4 --lr-scheduler inverse_sqrt --warmup-updates 100 --clip-norm 0.1 \
         --max-update 600 --validate-interval-updates 100 --save-interval-updates 100 --keep-interval-updates 1
