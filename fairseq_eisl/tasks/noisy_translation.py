@@ -62,6 +62,14 @@ class NoisyTranslationTask(TranslationTask):
     def __init__(self, cfg: NoisyTranslationConfig, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
         self.noise = parse_noise(cfg.target_noise, flag="--target-noise")
+        # Here, not when data are loaded: fairseq loads validation data first, and its buckets
+        # die on today's numpy with a message of their own.
+        for flag, value in (
+            ("--load-alignments", cfg.load_alignments),
+            ("--num-batch-buckets", cfg.num_batch_buckets),
+        ):
+            if value and self.noise.operators:
+                raise ValueError(f"{flag} {value} cannot be combined with --target-noise")
         self._blank = tgt_dict.index(cfg.target_noise_blank)
         unknown = self._blank == tgt_dict.unk() and cfg.target_noise_blank != tgt_dict.unk_word
         if unknown:
@@ -105,13 +113,6 @@ class NoisyTranslationTask(TranslationTask):
         decoding = "task_cfg" in kwargs
         if split != self.cfg.train_subset or decoding or not self.noise.operators:
             return
-        pairs = self.datasets[split]
-        for flag, used in (
-            ("--load-alignments", pairs.align_dataset is not None),
-            ("--num-batch-buckets", pairs.buckets is not None),
-        ):
-            if used:
-                raise ValueError(f"{flag} cannot be combined with --target-noise")
         assert self._units is not None
         limits = [self.cfg.max_target_positions, self._model_max_target]
         corruption = TargetCorruption(
@@ -121,4 +122,6 @@ class NoisyTranslationTask(TranslationTask):
             self.cfg.target_noise_seed,
             max_length=min(int(limit) for limit in limits if limit),
         )
-        self.datasets[split] = NoisyTargetDataset(pairs, corruption, self.cfg.target_noise_resample)
+        self.datasets[split] = NoisyTargetDataset(
+            self.datasets[split], corruption, self.cfg.target_noise_resample
+        )
