@@ -114,13 +114,13 @@ class NoisyTranslationTask(TranslationTask):
         if split != self.cfg.train_subset or decoding or not self.noise.operators:
             return
         assert self._units is not None
-        limits = [self.cfg.max_target_positions, self._model_max_target]
+        limits = (self.cfg.max_target_positions, self._model_max_target)
         corruption = TargetCorruption(
             self.noise,
             self._units,
             self._blank,
             self.cfg.target_noise_seed,
-            max_length=min(int(limit) for limit in limits if limit),
+            max_length=min((limit for limit in limits if limit), default=None),
         )
         self.datasets[split] = NoisyTargetDataset(
             self.datasets[split], corruption, self.cfg.target_noise_resample

@@ -6,8 +6,8 @@ die() { echo "${0##*/}: $*" >&2; exit 2; }
 say() { echo "[$(date +%H:%M:%S)] $*" >&2; }
 
 # use_environment [extras]: put a Python environment with this package first on PATH.
-#   1. the active one ($VIRTUAL_ENV), or $FAIRSEQ_EISL_VENV, if it has the package;
-#   2. otherwise .venv in this checkout, made on first use.
+# $FAIRSEQ_EISL_VENV, else the active one ($VIRTUAL_ENV), else .venv in this checkout. It is made, and
+# the package is installed into it with the pins of constraints.txt, where that has not been done.
 use_environment() {
     local extras="${1:-plots}" venv="${FAIRSEQ_EISL_VENV:-${VIRTUAL_ENV:-$ROOT/.venv}}"
     if [ ! -x "$venv/bin/python" ]; then

@@ -48,7 +48,8 @@ train() {
     touch "$folder/done"
 }
 
-# generate NAME [FLAGS...]: translate the test set with $RUN/NAME's best checkpoint, check the count.
+# generate NAME [FLAGS...]: translate the test set with $RUN/NAME's best checkpoint.
+# The log appears whole or not at all; scoring checks the number of lines.
 generate() {
     local name="$1"; shift
     say "$name: translating the test set"

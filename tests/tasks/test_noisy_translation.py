@@ -299,3 +299,9 @@ def test_what_cannot_be_combined_is_refused_before_data_are_loaded(data, option,
     with pytest.raises(ValueError, match=f"{flag} {value} cannot be combined with --target-noise"):
         make_task(data[0], target_noise="repeat:1", **{option: value})
     make_task(data[0], **{option: value})  # without noise it is fairseq's own business
+
+
+def test_without_any_limit_no_target_is_cut(data):
+    task = make_task(data[0], target_noise="repeat:1", max_target_positions=0)
+    clean = load(make_task(data[0])).tgt_sizes
+    assert (load(task).tgt_sizes == 2 * clean - 1).all()  # every word twice, one end symbol
