@@ -2,14 +2,18 @@
 
 from .eisl import EISLLoss, EISLOptions, EISLTerms, eisl_logit_terms, eisl_loss
 from .exact import exact_autoregressive_eisl
+from .slots import SPECIALS, SlotTerms, slot_terms
 from .token_log_probs import token_log_probs
 
 __all__ = [
+    "SPECIALS",
     "EISLLoss",
     "EISLOptions",
     "EISLTerms",
+    "SlotTerms",
     "eisl_logit_terms",
     "eisl_loss",
     "exact_autoregressive_eisl",
+    "slot_terms",
     "token_log_probs",
 ]

@@ -108,6 +108,7 @@ def eisl_terms(
     target_mask: Tensor,
     options: EISLOptions,
     seeds: Optional[Tensor],
+    learned: Optional[Tensor] = None,
 ) -> EISLTerms:
     """EISL from the log-probabilities of n-grams.
 
@@ -118,6 +119,8 @@ def eisl_terms(
         attached_zero: (B,) zeros that belong to the graph, the loss of empty sentences.
         output_mask, target_mask: (B, T) and (B, S) bool.
         seeds: (B,) int64 of the Gumbel noise; needed for ``selection="gumbel"``.
+        learned: (B, S) bool; only n-grams that hold at least one such target token
+            count. All tokens, if None.
     """
     dtype = attached_zero.dtype
     orders, weights = resolve_orders(
@@ -130,6 +133,8 @@ def eisl_terms(
         if not used.is_cuda and not used.any():
             continue  # on CUDA, looking would cost more than the empty work
         at, grams = window_mask(output_mask, n), window_mask(target_mask, n)
+        if learned is not None:
+            grams = grams & ~window_mask(~learned, n)
         real = at.unsqueeze(2) & grams.unsqueeze(1)
         scores = (sums / n if options.normalize else sums).masked_fill(~real, 0.0)
         noise = None

@@ -173,6 +173,83 @@ def exact_autoregressive_eisl(
     return torch.stack(losses)
 
 
+def slot_loss(
+    logits: Tensor,
+    targets: Tensor,
+    real: Tensor,
+    predicted: Tensor,
+    special: Tensor,
+    specials: str,
+    *,
+    ngrams: Sequence[int] = (2, 3, 4),
+    weights: Optional[Sequence[float]] = None,
+    selection: str = "softmax",
+    temperature: float = 1.0,
+    selection_on: str = "log_prob",
+    floor: float = -20.0,
+    normalize: bool = True,
+    noise: Optional[Dict[int, Tensor]] = None,
+) -> Tensor:
+    """The word loss of a non-autoregressive model's T slots, for each sentence.
+
+    Observed slots (``real`` and not ``predicted``) hold their own token with
+    probability 1 and others with the floor's; n-grams of observed tokens alone do
+    not count. Predicted ``special`` tokens are treated as ``specials`` says:
+    ``anchor`` (cross entropy at their own slot), ``include`` or ``exclude`` (which
+    leaves observed ones out, too). Each predicted token that is left counts alike.
+
+    Shapes: logits (B, T, V), everything else (B, T); the result is (B,) in float64.
+
+    >>> all_real = torch.ones(1, 2, dtype=torch.bool)
+    >>> arguments = torch.zeros(1, 2, 2), torch.tensor([[0, 1]]), all_real, all_real, ~all_real
+    >>> slot_loss(*arguments, "include", ngrams=(1,)).tolist()
+    [0.6931471805599453]
+    """
+    logits, losses = logits.double(), []
+    for b in range(logits.size(0)):
+        slots = [t for t in range(targets.size(1)) if real[b, t]]
+        filled = [t for t in slots if predicted[b, t]]
+        ends = [t for t in slots if special[b, t]]
+        if specials == "include":
+            words, anchors = slots, []
+        elif specials == "exclude":
+            words, anchors = [t for t in slots if t not in ends], []
+        else:
+            anchors = [t for t in filled if t in ends]
+            words = [t for t in slots if t not in anchors]
+        cost = {}
+        for t in words:
+            for s in words:
+                if t in filled:
+                    value = _raise(log_softmax(logits[b, t])[targets[b, s]], floor)
+                else:
+                    value = torch.tensor(0.0 if targets[b, t] == targets[b, s] else floor)
+                cost[t, s] = value.double()
+
+        def window(n: int, t: int, s: int, cost: dict = cost) -> Tensor:
+            return sum(cost[t + j, s + j] for j in range(n))
+
+        places = [t in words for t in range(targets.size(1))]
+        learned = [t in words and t in filled for t in range(targets.size(1))]
+        eisl = _sentence_loss(
+            window,
+            places,
+            places,
+            ngrams,
+            weights,
+            selection,
+            temperature,
+            selection_on,
+            normalize,
+            {n: z[b].double() for n, z in (noise or {}).items()},
+            learned,
+        )
+        nll = sum(-log_softmax(logits[b, t])[targets[b, t]] for t in anchors)
+        count = max(1, sum(learned) + len(anchors))
+        losses.append((eisl * sum(learned) + nll) / count + logits[b, :0].sum())
+    return torch.stack(losses) if losses else logits.sum((1, 2))
+
+
 def one_hot_convolution_scores(logits: Tensor, targets: Tensor, n: int) -> Tensor:
     """Log-probabilities of the target's n-grams as the convolution of Eq. 7.
 
@@ -207,12 +284,18 @@ def _sentence_loss(
     selection_on: str,
     normalize: bool,
     noise: Dict[int, Tensor],
+    learned: Optional[Sequence[bool]] = None,
 ) -> Tensor:
-    """L[b] of the design: ``window(n, t, s)`` is the log-probability of a placed n-gram."""
+    """L[b] of the design: ``window(n, t, s)`` is the log-probability of a placed n-gram.
+
+    ``learned``: only n-grams that hold such a target token count.
+    """
     weights = weights or [1.0 / len(ngrams)] * len(ngrams)
     total = torch.zeros((), dtype=torch.float64)
     for n, weight in sentence_orders(ngrams, weights, _longest_run(at), _longest_run(grams)):
         places, starts = _windows(at, n), _windows(grams, n)
+        if learned is not None:
+            starts = [s for s in starts if any(learned[s : s + n])]
         for s in starts:
             scores = torch.stack([window(n, t, s) / (n if normalize else 1) for t in places])
             logits = scores.exp() if selection_on == "prob" else scores
