@@ -1,4 +1,4 @@
-"""``python -m fairseq_eisl.evaluation``: score, table, plot, curve, examples."""
+"""``python -m fairseq_eisl.evaluation``: score, table, plot, iterations, curve, examples."""
 
 import argparse
 import contextlib
@@ -11,6 +11,7 @@ from .comparison import compare_rows
 from .examples import format_examples, pick
 from .files import read_lines
 from .generation_log import HINT, read_generation_log
+from .iterations import iteration_lines
 from .leftovers import check_pieces
 from .provenance import provenance
 from .rows import Row, append_row, read_rows, select
@@ -88,6 +89,7 @@ def score(args: argparse.Namespace) -> None:
         "repetition": f"{metrics.repetition_rate(hypotheses):.2f}",
         "repetition_reference": f"{metrics.repetition_rate(references):.2f}",
         "length_ratio": f"{metrics.length_ratio(hypotheses, references):.3f}",
+        "length_error": f"{metrics.length_error(hypotheses, references):.2f}",
         "unk_rate": f"{metrics.unk_rate(hypotheses):.2f}",
         "words_signature": metrics.WORD_SIGNATURE,
         "sentences": str(len(hypotheses)),
@@ -101,7 +103,7 @@ def score(args: argparse.Namespace) -> None:
     print(
         "BLEU {bleu} ({bleu_signature}) | brevity penalty {brevity_penalty} | "
         "repeated words {repetition} % (reference {repetition_reference} %) | "
-        "length ratio {length_ratio} | unknown words {unk_rate} % | "
+        "length ratio {length_ratio}, error {length_error} words | unknown words {unk_rate} % | "
         "{sentences} sentences".format(**row)
     )
     if args.rows:
@@ -135,6 +137,18 @@ def plot(args: argparse.Namespace) -> None:
         compare_rows(rows)
     with _flag(f"--out {args.out}", args.out):
         plots.compare(rows, args.out)
+    print(args.out)
+
+
+def iterations(args: argparse.Namespace) -> None:
+    """Draw rows against the number of refinement iterations."""
+    with _flag(f"--out {args.out}", args.out):
+        plots.check_extension(args.out)
+    rows = _chosen_rows(args)
+    with _flag(f"--rows {args.rows}"):
+        data = iteration_lines(rows)
+    with _flag(f"--out {args.out}", args.out):
+        plots.iterations(data, args.out)
     print(args.out)
 
 
@@ -194,7 +208,8 @@ def _parser() -> argparse.ArgumentParser:
         "--set",
         metavar="KEY=VALUE",
         default=[],
-        help="further columns; plot needs system=, test_set=, seed= and uses noise=",
+        help="further columns; plot needs system=, test_set=, seed= and uses noise=; iterations "
+        "needs system= and iterations= (--iter-decode-max-iter), and uses arch= and seed=",
         **many,
     )
     part.add_argument(
@@ -223,6 +238,10 @@ def _parser() -> argparse.ArgumentParser:
     part.add_argument("--kind", choices=["compare"], default="compare")
     part.add_argument("--out", required=True, help="a .png or .svg file")
     part.set_defaults(run=plot)
+
+    part = shows_rows("iterations", "BLEU and repetition against refinement iterations")
+    part.add_argument("--out", required=True, help="a .png or .svg file")
+    part.set_defaults(run=iterations)
 
     part = commands.add_parser("curve", help="validation BLEU of training logs as a picture")
     part.add_argument(

@@ -45,16 +45,11 @@ def compare_rows(rows: Sequence[Row]) -> Comparison:
     for row in rows:
         empty = [name for name in _NEEDED if not row.get(name, "")]
         if empty:
-            raise ValueError(f"a row has no {', '.join(empty)}: {_identity(row)}")
+            raise ValueError(f"a row has no {', '.join(empty)}: {identity(row)}")
     latest = {(r["system"], r.get("noise", ""), r["seed"]): r for r in rows}
-    test_set = _only("test_set", [r["test_set"] for r in rows])
-    _only("bleu_signature", [_kind(r["bleu_signature"]) for r in rows])
-    repeated = {_number(r, "repetition_reference") for r in rows if r.get("repetition_reference")}
-    if len(repeated) > 1:
-        raise ValueError(
-            "rows of several references: repetition_reference is "
-            + ", ".join(f"{value:g}" for value in sorted(repeated))
-        )
+    test_set = only("test_set", [r["test_set"] for r in rows])
+    only("bleu_signature", [bleu_kind(r["bleu_signature"]) for r in rows])
+    reference = repetition_reference(rows)
     systems, settings, seeds = (list(dict.fromkeys(key[i] for key in latest)) for i in range(3))
     values: Dict[Tuple[str, str, str], List[float]] = {}
     for system in systems:
@@ -66,32 +61,53 @@ def compare_rows(rows: Sequence[Row]) -> Comparison:
                 raise ValueError(f"{where} has no row for seed {lacking}, others have")
             for metric in METRICS if have else ():
                 key = metric, system, setting
-                values[key] = [_number(latest[system, setting, s], metric) for s in seeds]
+                values[key] = [number(latest[system, setting, s], metric) for s in seeds]
     signature = rows[-1]["bleu_signature"]
-    reference = repeated.pop() if repeated else None
     return Comparison(systems, settings, seeds, test_set, signature, reference, values)
 
 
-def _only(name: str, values: Sequence[str]) -> str:
+def repetition_reference(rows: Sequence[Row]) -> Optional[float]:
+    """Percentage of repeated words of the rows' reference, None if unknown.
+
+    :raises ValueError: rows of several references.
+    """
+    repeated = {number(r, "repetition_reference") for r in rows if r.get("repetition_reference")}
+    if len(repeated) > 1:
+        raise ValueError(
+            "rows of several references: repetition_reference is "
+            + ", ".join(f"{value:g}" for value in sorted(repeated))
+        )
+    return repeated.pop() if repeated else None
+
+
+def only(name: str, values: Sequence[str]) -> str:
+    """The one value of a column.
+
+    :raises ValueError: there are several.
+    """
     different = list(dict.fromkeys(values))
     if len(different) > 1:
         raise ValueError(f"rows of several {name} are not compared: {', '.join(different)}")
     return different[0]
 
 
-def _kind(signature: str) -> str:
+def bleu_kind(signature: str) -> str:
     """What a sacrebleu signature says about the score; the version left out."""
     return "|".join(part for part in signature.split("|") if not part.startswith("version:"))
 
 
-def _number(row: Row, name: str) -> float:
+def number(row: Row, name: str) -> float:
+    """The value of a column as a number.
+
+    :raises ValueError: it is none; says of which row.
+    """
     try:
         return float(row[name])
     except ValueError:
-        raise ValueError(f"{name} is {row[name]!r}, no number: {_identity(row)}") from None
+        raise ValueError(f"{name} is {row[name]!r}, no number: {identity(row)}") from None
 
 
-def _identity(row: Row) -> str:
-    return (
-        ", ".join(f"{k} {row[k]}" for k in ("system", "noise", "seed") if row.get(k)) or "no name"
-    )
+def identity(row: Row) -> str:
+    """What tells a row from others, for an error."""
+    names = ("system", "arch", "noise", "seed", "iterations")
+    return ", ".join(f"{name} {row[name]}" for name in names if row.get(name)) or "no name"

@@ -88,6 +88,21 @@ def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return sum(map(len, _words(hypotheses))) / words if words else math.nan
 
 
+def length_error(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Mean over the sentences of the absolute difference in length to the reference, in words.
+
+    What is too short here and too long there does not cancel, as in :func:`length_ratio`.
+
+    :raises ValueError: unequal counts, or no sentences.
+
+    >>> length_error(["a b c", "a"], ["a b", "a b c"])
+    1.5
+    """
+    _check_pairs(hypotheses, references)
+    pairs = zip(_words(hypotheses), _words(references))
+    return sum(abs(len(ours) - len(theirs)) for ours, theirs in pairs) / len(hypotheses)
+
+
 def unk_rate(texts: Sequence[str], unknown: str = UNKNOWN) -> float:
     """Percentage (0 to 100) of words that hold the unknown symbol; NaN if there are no words.
 

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, NamedTuple, Sequence
 
 from .comparison import Comparison, compare_rows
 from .files import whole_file
+from .iterations import Iterations
 from .rows import Row
 from .training_log import Curve
 
@@ -16,6 +17,7 @@ STARTS = ("best", "last", "zero")
 MOST_BARS = 40
 # Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey.
 _COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+_MARKERS = "os^Dv<>"
 _STYLE: Dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -112,12 +114,15 @@ def _draw_bars(axis, panel: _Panel, data: Comparison) -> None:
 def _draw_reference(axis, panel: _Panel, data: Comparison) -> None:
     """A dashed line at the value of the reference itself; names the axis."""
     value = {"repetition": data.repetition_reference, "length_ratio": 1.0}.get(panel.metric)
-    unit = panel.unit
+    axis.set_ylabel(panel.unit)
     if value is not None:
-        axis.axhline(value, color="black", linestyle=(0, (4, 3)), linewidth=1)
-        axis.set_ylim(top=max(axis.get_ylim()[1], value * 1.15))
-        unit += f"\n(dashed: reference, {value:g})"
-    axis.set_ylabel(unit)
+        _draw_reference_line(axis, panel.unit, value)
+
+
+def _draw_reference_line(axis, unit: str, value: float) -> None:
+    axis.axhline(value, color="black", linestyle=(0, (4, 3)), linewidth=1)
+    axis.set_ylim(top=max(axis.get_ylim()[1], value * 1.15))
+    axis.set_ylabel(f"{unit}\n(dashed: reference, {value:g})")
 
 
 def _name_settings(axis, names: Sequence[str], inches: float) -> None:
@@ -157,6 +162,49 @@ def _legend(figure, axis, note: str = "") -> None:
     )
 
 
+def iterations(data: Iterations, path: str) -> None:
+    """BLEU and repetition rate against refinement iterations, one line a system.
+
+    With several seeds a line is their mean, in a band from the least to the largest.
+
+    :raises ValueError: too many systems for the colours, or a wrong extension.
+    """
+    check_extension(path)
+    if len(data.lines) > len(_COLOURS):
+        raise ValueError(f"{len(data.lines)} systems, at most {len(_COLOURS)} have a colour")
+    with _figure(path, (_WIDTH, 4.0)) as figure:
+        axes = figure.subplots(1, 2)
+        for axis, panel in zip(axes, _PANELS):
+            for i, (name, line) in enumerate(data.lines.items()):
+                values = [
+                    [math.nan] if any(map(math.isnan, seeds)) else seeds
+                    for seeds in line.values[panel.metric]
+                ]
+                style: Dict[str, Any] = {"color": _COLOURS[i], "linewidth": 1.8, "markersize": 5}
+                means = [sum(seeds) / len(seeds) for seeds in values]
+                axis.plot(line.iterations, means, label=name, marker=_MARKERS[i], **style)
+                if len(data.seeds) > 1:
+                    low, high = ([end(seeds) for seeds in values] for end in (min, max))
+                    axis.fill_between(line.iterations, low, high, color=_COLOURS[i], alpha=0.2)
+            last = max(line.iterations[-1] for line in data.lines.values())
+            axis.set_xlim(-0.03 * last - 0.2, last * 1.03 + 0.2)
+            axis.xaxis.get_major_locator().set_params(integer=True)
+            axis.set_xlabel("refinement iterations (0: one pass)")
+            axis.set_ylabel(panel.unit)
+            axis.set_title(panel.title, loc="left")
+            axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axes[1].set_ylim(bottom=0)
+        if data.repetition_reference is not None:
+            _draw_reference_line(axes[1], _PANELS[1].unit, data.repetition_reference)
+        seeds = f"seed {data.seeds[0]}" if data.seeds[0] else ""
+        if len(data.seeds) > 1:
+            seeds = f"seeds {', '.join(data.seeds)} (line: mean, band: min to max)"
+        noise = f"noise {data.noise}" if data.noise else ""
+        known = ", ".join(filter(None, [data.test_set, noise, seeds]))
+        _title(figure, known or "Scores against refinement iterations")
+        _legend(figure, axes[0], f"BLEU: {data.signature}")
+
+
 def training_curve(
     curves: Dict[str, Curve], path: str, start: str = "best", title: str = "", metric: str = "BLEU"
 ) -> None:
@@ -185,7 +233,7 @@ def training_curve(
             if joint is not None:
                 axis.plot([joint[0], updates[0]], [joint[1], curve.scores[0]], ":", **style)
             label = f"{name}: best {curve.scores[best]:.1f} at its update {curve.updates[best]:,}"
-            marker = "os^Dv<>"[i]
+            marker = _MARKERS[i]
             axis.plot(updates, curve.scores, label=label, marker=marker, markersize=5, **style)
             if start != "zero":
                 at = best if start == "best" else -1

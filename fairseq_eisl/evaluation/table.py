@@ -9,10 +9,12 @@ DEFAULT_COLUMNS = (
     "noise",
     "test_set",
     "seed",
+    "iterations",
     "bleu",
     "repetition",
     "repetition_reference",
     "length_ratio",
+    "length_error",
     "unk_rate",
     "sentences",
 )

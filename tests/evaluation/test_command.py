@@ -39,6 +39,11 @@ def folder(tmp_path, monkeypatch):
     append_row("rows.csv", row("CE"))
     append_row("rows.csv", row("EISL"))
     append_row("mixed.csv", row("CE"))
+    for count in (0, 4):
+        append_row("lev.csv", row("EISL", iterations=count))
+    append_row("half.csv", row("EISL", iterations="0.5"))
+    append_row("twice.csv", row("EISL", iterations="1"))
+    append_row("twice.csv", row("EISL", iterations="1"))
     append_row("mixed.csv", row("EISL", test_set="another"))
     return tmp_path
 
@@ -59,6 +64,7 @@ def test_score_prints_a_line_and_appends_a_row(folder, capsys):
     assert rows[0]["bleu"] == f"{bleu(CE, REFERENCE).score:.2f}"
     # "a a man rides bike .", "two dogs dogs run . .", "": 3 of 12 words repeat; 20 in the reference
     assert rows[0]["repetition"] == "25.00" and rows[0]["length_ratio"] == "0.600"
+    assert rows[0]["length_error"] == "2.67"  # the lengths 6, 6, 0 for 6, 7, 7: 8 of 3
     assert rows[0]["repetition_reference"] == "0.00" and rows[0]["sentences"] == "3"
     assert rows[1]["unk_rate"] == "5.56"  # 1 of 18
     assert rows[0]["note"] == "a=b" and rows[0]["test_set"] == "toy, 3 lines"
@@ -90,9 +96,10 @@ def test_table(folder, capsys):
 def test_pictures(folder, capsys):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     run(capsys, "plot", "--rows", "rows.csv", "--kind", "compare", "--out", "compare.png")
+    run(capsys, "iterations", "--rows", "lev.csv", "--where", "system=EISL", "--out", "lev.png")
     logs = ["--log", "CE=ce.log", "--log", "EISL=eisl.log"]
     run(capsys, "curve", *logs, "--out", "curve.svg", "--title", "toy, seed 1")
-    assert os.path.getsize("compare.png") > 1000
+    assert os.path.getsize("compare.png") > 1000 and os.path.getsize("lev.png") > 1000
     assert b"toy, seed 1" in (folder / "curve.svg").read_bytes()
 
 
@@ -146,6 +153,10 @@ EXAMPLES = "examples --source src.txt --reference ref.txt"
         ("plot --rows rows.csv --out x.jpg", "--out x.jpg: a picture ends in .png or .svg"),
         ("plot --rows mixed.csv --out x.png", "--rows mixed.csv: rows of several test_set"),
         ("plot --rows rows.csv --kind pie --out x.png", "--kind: invalid choice: 'pie'"),
+        ("iterations --rows lev.csv --out x.pdf", "--out x.pdf: a picture ends in .png or .svg"),
+        ("iterations --rows rows.csv --out x.png", "--rows rows.csv: no column iterations; there"),
+        ("iterations --rows half.csv --out x.png", "iterations is '0.5', no integer of 0 or more"),
+        ("iterations --rows twice.csv --out x.png", "--rows twice.csv: two rows of the same run: "),
         ("curve --log CE=none --out x.png", "--log CE=none: No such file"),
         ("curve --log ce.log --out x.png", "--log ce.log: key=value is needed"),
         ("curve --log CE=ref.txt --out x.png", "--log CE=ref.txt: no validation of 'valid'"),

@@ -9,6 +9,7 @@ from fairseq_eisl.evaluation.metrics import (
     TOKENIZERS,
     WORD_SIGNATURE,
     bleu,
+    length_error,
     length_ratio,
     repetition_rate,
     unk_rate,
@@ -89,7 +90,7 @@ def test_nothing_in_common_is_zero(hypotheses):
     assert bleu(hypotheses, ["a b c d"] * len(hypotheses)).score == 0.0
 
 
-@pytest.mark.parametrize("score", [bleu, length_ratio])
+@pytest.mark.parametrize("score", [bleu, length_error, length_ratio])
 @pytest.mark.parametrize(
     "hypotheses, references, message",
     [
@@ -125,6 +126,20 @@ def test_unknown_tokenizer_names_the_choices():
 )
 def test_repetition_rate(texts, percentage):
     assert repetition_rate(texts) == percentage
+
+
+@pytest.mark.parametrize(
+    "hypotheses, references, words",
+    [
+        (["a b c", "a"], ["a b", "a b c"], 1.5),  # 1 too many and 2 too few do not cancel
+        (["a", "b"], ["c", "d"], 0.0),
+        (["", "a  b\t"], ["a b c", "x y"], 1.5),
+        ([""], [""], 0.0),
+    ],
+)
+def test_length_error(hypotheses, references, words):
+    assert length_error(hypotheses, references) == words
+    assert length_error(references, hypotheses) == words
 
 
 def test_unknown_words_count_when_glued_too():

@@ -1,3 +1,4 @@
+import math
 import os
 import struct
 import sys
@@ -6,6 +7,7 @@ from itertools import combinations
 import pytest
 
 from fairseq_eisl.evaluation import plots
+from fairseq_eisl.evaluation.iterations import iteration_lines
 from fairseq_eisl.evaluation.training_log import Curve
 
 from .logs import row
@@ -36,6 +38,22 @@ CURVES = {
     "two stages": {"CE": Curve([100, 200, 300], [5.0, 9.0, 8.5]), "EISL": Curve([50], [20.0])},
     "long names": {f"a rather long name of stage {i}": Curve([9], [i]) for i in range(4)},
     "dense": {"CE": Curve(list(range(1, 4000, 10)), [0.0] * 400)},
+}
+
+ITERATIONS = {
+    "seeds": [
+        row(s, seed=k, iterations=str(i), bleu=str(20 + i + int(k)))
+        for s in ("CE", "EISL")
+        for i in (0, 1, 2, 4, 9)
+        for k in "12"
+    ],
+    "archs": [
+        row(s, iterations=str(i), arch=arch, test_set=LONG)
+        for s in ("CE, label smoothing 0.1", "EISL after CE, orders 1 and 2")
+        for arch in ("levenshtein_transformer", "cmlm_transformer")
+        for i in (0, 10)
+    ],
+    "one point": [row(iterations="0")],
 }
 
 
@@ -141,6 +159,44 @@ def test_a_stage_begins_where_the_one_before_ended(tmp_path, figures, start, upd
         assert list(dotted[0].get_ydata()) == [9.0, 20.0]
 
 
+@pytest.mark.parametrize("name", ITERATIONS)
+def test_no_text_of_iterations_lies_on_another(tmp_path, figures, name):
+    plots.iterations(iteration_lines(ITERATIONS[name]), str(tmp_path / "x.png"))
+    texts = check_layout(figures[0])
+    assert texts.count("refinement iterations (0: one pass)") == 2
+    assert any("BLEU (0 to 100)" in text for text in texts)
+    assert any("% of words\n(dashed: reference, 0.01)" in text for text in texts)
+    assert any("noise repeat:0.5" in text.replace("\n", " ") for text in texts)
+    numbers = [t for t in texts if t.replace(".", "").isdecimal()]
+    assert "0" in numbers and not any("2.5" == t for t in numbers)
+
+
+def test_a_line_over_iterations_is_the_mean_of_the_seeds_in_a_band(tmp_path, figures):
+    plots.iterations(iteration_lines(ITERATIONS["seeds"]), str(tmp_path / "x.png"))
+    bleu, repetition = figures[0].axes
+    assert [line.get_label() for line in bleu.lines] == ["CE", "EISL"]
+    assert list(bleu.lines[0].get_xdata()) == [0, 1, 2, 4, 9]
+    assert list(bleu.lines[0].get_ydata()) == [21.5, 22.5, 23.5, 25.5, 30.5]
+    band = bleu.collections[0].get_paths()[0].vertices
+    assert {y for x, y in band if x == 4} == {25.0, 26.0}
+    assert list(repetition.lines[1].get_ydata()) == [7.3] * 5
+    for axis in (bleu, repetition):
+        low, high = axis.get_xlim()
+        ticks = [tick for tick in axis.get_xticks() if low <= tick <= high]
+        assert len(ticks) > 1 and all(tick == int(tick) for tick in ticks)
+
+
+def test_an_undefined_value_is_a_gap_in_a_line(tmp_path, figures):
+    rows = [
+        row(seed=k, iterations=str(i), repetition="nan" if (k, i) == ("2", 1) else "5")
+        for i in (0, 1, 2)
+        for k in "12"
+    ]
+    plots.iterations(iteration_lines(rows), str(tmp_path / "x.png"))
+    values = list(figures[0].axes[1].lines[0].get_ydata())
+    assert values[0] == values[2] == 5.0 and math.isnan(values[1])
+
+
 def test_png_is_twice_the_width_of_a_readme(tmp_path):
     path = tmp_path / "x.PNG"
     plots.compare(ROWS["one"], str(path))
@@ -180,6 +236,7 @@ def test_other_extensions_are_refused(tmp_path, name):
     for draw in (
         lambda path: plots.compare(ROWS["one"], path),
         lambda path: plots.training_curve(CURVES["dense"], path),
+        lambda path: plots.iterations(iteration_lines(ITERATIONS["one point"]), path),
     ):
         with pytest.raises(ValueError, match=r"\.png or \.svg"):
             draw(str(tmp_path / name))
@@ -196,6 +253,12 @@ def test_other_extensions_are_refused(tmp_path, name):
 def test_too_much_for_one_picture(tmp_path, rows, message):
     with pytest.raises(ValueError, match=message):
         plots.compare(rows, str(tmp_path / "x.png"))
+
+
+def test_too_many_lines(tmp_path):
+    rows = [row(f"system {i}", iterations="0") for i in range(8)]
+    with pytest.raises(ValueError, match="8 systems, at most 7"):
+        plots.iterations(iteration_lines(rows), str(tmp_path / "x.png"))
 
 
 def test_wrong_curves(tmp_path):

@@ -30,6 +30,13 @@ def test_default_columns_are_the_known_ones_or_all():
     assert format_table([{"x": "1", "y": "2"}]).splitlines() == ["x  y", "1  2"]
 
 
+def test_rows_that_differ_in_the_iterations_alone_are_told_apart():
+    rows = [{"bleu": "1", "iterations": "0", "system": "EISL", "length_error": "1.20"}]
+    assert format_table(rows).splitlines()[0].split() == [
+        *("system", "iterations", "bleu", "length_error")
+    ]
+
+
 def test_unknown_column_names_those_there_are():
     with pytest.raises(ValueError, match="no column blue; there is system, bleu, signature, note"):
         format_table(ROWS, ["blue"])
