@@ -5,6 +5,7 @@ longer needed.
 """
 
 import argparse
+import functools
 import types
 
 import numpy as np
@@ -15,6 +16,7 @@ def apply():
     """Apply every mend; safe to call twice. Runs when fairseq loads the plugin."""
     allow_checkpoint_classes()
     mend_crf_float()
+    quieten_libnat()
 
 
 def checkpoint_classes() -> list:
@@ -62,3 +64,12 @@ def mend_crf_float():
 
     if not hasattr(np, "float"):
         dynamic_crf_layer.np = types.SimpleNamespace(float=float)
+
+
+def quieten_libnat():
+    """Levenshtein models look for the CUDA library anew in every step, and print that it is
+    missing each time; once is enough."""
+    from fairseq.models.nat import levenshtein_utils
+
+    if not hasattr(levenshtein_utils.load_libnat, "cache_info"):
+        levenshtein_utils.load_libnat = functools.lru_cache(None)(levenshtein_utils.load_libnat)

@@ -47,6 +47,17 @@ ARCHS = {
         *("--decoder-out-embed-dim", "32", "--share-all-embeddings"),
     ],
 }
+# The same for models that are not autoregressive, and the --noise that each is trained with.
+NAT = [*TINY, "--share-all-embeddings", "--encoder-learned-pos", "--decoder-learned-pos"]
+NAT_ARCHS = {
+    "nonautoregressive_transformer": [*NAT, "--noise", "full_mask"],
+    # A beam wider than the dictionary is an error of fairseq's CRF layer.
+    "nacrf_transformer": [*NAT, "--noise", "full_mask", "--crf-beam-approx", "8"],
+    "iterative_nonautoregressive_transformer": [*NAT, "--noise", "full_mask", "--train-step", "2"],
+    "cmlm_transformer": [*NAT, "--noise", "random_mask"],
+    "levenshtein_transformer": [*NAT, "--noise", "random_delete", "--early-exit", "1,1,1"],
+}
+NAT_TASK = ["--task", "noisy_translation_lev"]
 
 
 def write_corpus(folder: Path) -> List[str]:
@@ -75,7 +86,8 @@ def train(data, save_dir, *flags: str, arch: str = "transformer", **options) -> 
         "fairseq-train",
         *(str(data), "--user-dir", USER_DIR, "--save-dir", str(save_dir)),
         *(*TRAINING, *LANGUAGES),
-        *("--arch", arch, *ARCHS[arch]),
+        *("--arch", arch, *{**ARCHS, **NAT_ARCHS}[arch]),
+        *(NAT_TASK if arch in NAT_ARCHS else []),
         *flags,
         **options,
     )
@@ -139,10 +151,12 @@ def parse(data: str, *flags: str, arch: str = "transformer"):
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    chosen = [data, "--user-dir", USER_DIR, *TRAINING, "--arch", arch, *ARCHS.get(arch, [])]
+    sizes = {**ARCHS, **NAT_ARCHS}
+    chosen = [data, "--user-dir", USER_DIR, *TRAINING, "--arch", arch, *sizes.get(arch, [])]
     if "--task" not in flags:
-        chosen += [*LANGUAGES, "--task", "noisy_translation"]
-    if arch in ARCHS:
+        task = NAT_TASK if arch in NAT_ARCHS else ["--task", "noisy_translation"]
+        chosen += [*LANGUAGES, *task]
+    if arch in sizes:
         chosen += ["--dropout", "0"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairseq speaks to hydra in an old way
@@ -152,14 +166,22 @@ def parse(data: str, *flags: str, arch: str = "transformer"):
 
 
 def make_sample(task, pairs: Sequence, ids=None):
-    """A batch as fairseq collates it: (source, target) strings, or one string for both."""
+    """A batch as fairseq collates it: (source, target) strings, or one string for both.
+
+    For tasks of non-autoregressive models with start symbols and the decoder's input.
+    """
     from fairseq.data import LanguagePairDataset
+
+    from fairseq_eisl.data.partial_targets import PartialTargetDataset
 
     pairs = [(pair, pair) if isinstance(pair, str) else pair for pair in pairs]
     dictionary = task.target_dictionary
 
+    nat = not getattr(task, "autoregressive", True)
+
     def encode(line):
-        return dictionary.encode_line(line, add_if_not_exist=False).long()
+        tokens = dictionary.encode_line(line, add_if_not_exist=False).long()
+        return torch.cat([tokens.new_tensor([dictionary.bos()]), tokens]) if nat else tokens
 
     source, target = ([encode(pair[side]) for pair in pairs] for side in (0, 1))
     dataset = LanguagePairDataset(
@@ -169,7 +191,11 @@ def make_sample(task, pairs: Sequence, ids=None):
         target,
         [len(t) for t in target],
         dictionary,
+        left_pad_source=not nat,
     )
+    if nat:
+        kind, share = str(task.cfg.noise), task.cfg.full_mask_prob
+        dataset = PartialTargetDataset(dataset, kind, share, task.symbols)
     items = [dataset[i] for i in range(len(pairs))]
     for item, index in zip(items, range(len(pairs)) if ids is None else ids):
         item["id"] = index

@@ -5,7 +5,6 @@ from typing import Any, Dict, NamedTuple, Optional
 
 import torch
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
-from fairseq.models.nat import FairseqNATModel
 from torch import Tensor
 
 from ..losses import random_numbers
@@ -37,14 +36,9 @@ def unwrapped(model) -> BaseFairseqModel:
 
 
 def check_model(model):
-    """Refuse models that give no logits for one token after another."""
+    """Refuse models that give no logits over the whole dictionary."""
     inner = unwrapped(model)
     name = type(inner).__name__
-    if isinstance(inner, FairseqNATModel):
-        raise ValueError(
-            f"--criterion eisl: {name} is not autoregressive; choose an --arch such as "
-            "transformer, bart_base or lstm"
-        )
     if getattr(getattr(inner, "decoder", None), "adaptive_softmax", None) is not None:
         raise ValueError(
             f"--criterion eisl needs logits over the whole target dictionary; {name} with "

@@ -1,186 +1,127 @@
 """``--criterion eisl``: the Edit-Invariant Sequence Loss on fairseq models."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Optional
+from typing import Dict
 
 import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
+from fairseq.models.nat import FairseqNATModel
+from torch import Tensor
 
-from ..losses import EISLOptions, eisl_logit_terms, random_numbers
-from ..losses.position_selection import SELECTION_ON, SELECTIONS
-from ._candidates import Candidates, check_model, decode, teacher_forced
-
-DECODINGS = ("greedy", "sample", "teacher-forcing")
-# The flag of each option of the loss that has another name.
-_FLAGS = {
-    "ngrams": "--ngram",
-    "weights": "--ngram-weight",
-    "selection": "--position-selection",
-    "temperature": "--gumbel-temperature",
-    "selection_on": "--selection-on",
-    "floor": "--log-prob-floor",
-}
-
-
-@dataclass
-class EISLCriterionConfig(FairseqDataclass):
-    ngram: str = field(
-        default="2,3,4",
-        metadata={
-            "help": "n-gram orders, e.g. 1,2; 0 stands for the target's length, -1 for one less"
-        },
-    )
-    ngram_weight: Optional[str] = field(
-        default=None,
-        metadata={"help": "a weight for each order, e.g. 0.8,0.2 (default: equal, summing to 1)"},
-    )
-    ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
-    ce_factor: float = field(
-        default=0.0, metadata={"help": "factor of the teacher-forced cross entropy in the loss"}
-    )
-    label_smoothing: float = field(
-        default=0.0, metadata={"help": "label smoothing of the cross entropy part"}
-    )
-    position_selection: ChoiceEnum(SELECTIONS) = field(  # type: ignore[valid-type]
-        default="gumbel",
-        metadata={
-            "help": "weights over candidate positions: gumbel (softmax with Gumbel noise; no noise "
-            "in validation), softmax, uniform, or hard (the best position)"
-        },
-    )
-    gumbel_temperature: float = field(
-        default=1.0, metadata={"help": "temperature of the position selection"}
-    )
-    selection_on: ChoiceEnum(SELECTION_ON) = field(  # type: ignore[valid-type]
-        default="log_prob",
-        metadata={"help": "logits of the selection: log g (authors' code) or g (paper's wording)"},
-    )
-    log_prob_floor: float = field(
-        default=-20.0, metadata={"help": "log-probabilities (nats) are clamped from below to this"}
-    )
-    ngram_sum: bool = field(
-        default=False,
-        metadata={"help": "sum an n-gram's log-probabilities instead of averaging them"},
-    )
-    train_decoding: ChoiceEnum(DECODINGS) = field(  # type: ignore[valid-type]
-        default="greedy",
-        metadata={
-            "help": "where the candidate comes from: the model's own greedy output, a "
-            "sample from it, or the target (teacher forcing)"
-        },
-    )
-    candidate_after_eos: bool = field(
-        default=False,
-        metadata={
-            "help": "count positions after the candidate's own EOS, up to the target's "
-            "length, as candidate positions"
-        },
-    )
-
-
-def _numbers(flag: str, text: str, kind) -> list:
-    """A comma-separated flag as numbers."""
-    try:
-        return [kind(part) for part in str(text).split(",")]
-    except ValueError:
-        numbers = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"{flag} must be {numbers} separated by commas, not {text!r}") from None
-
-
-def _options(cfg: EISLCriterionConfig) -> EISLOptions:
-    """Checked loss options; errors name the flags."""
-    ngrams = _numbers("--ngram", cfg.ngram, int)
-    weights = None
-    if cfg.ngram_weight is not None:
-        weights = _numbers("--ngram-weight", cfg.ngram_weight, float)
-        if len(weights) != len(ngrams):
-            raise ValueError(
-                f"--ngram-weight {cfg.ngram_weight}: {len(weights)} weights for the "
-                f"{len(ngrams)} orders of --ngram {cfg.ngram}; one for each is needed"
-            )
-    try:
-        return EISLOptions(
-            ngrams,
-            weights,
-            str(cfg.position_selection),
-            cfg.gumbel_temperature,
-            str(cfg.selection_on),
-            cfg.log_prob_floor,
-            not cfg.ngram_sum,
-        )
-    except ValueError as err:
-        option = str(err).replace("=", " ").split()[0]
-        raise ValueError(f"{_FLAGS.get(option, option)}: {err}") from None
+from ..losses import EISLTerms, eisl_logit_terms, random_numbers
+from . import _nat as nat
+from ._candidates import Candidates, check_model, decode, teacher_forced, unwrapped
+from ._flags import EISLCriterionConfig, check_flags, loss_options
 
 
 @register_criterion("eisl", dataclass=EISLCriterionConfig)
 class EISLCriterion(FairseqCriterion):
-    """EISL on any stock encoder-decoder.
+    """EISL on any stock encoder-decoder, autoregressive or not.
 
-    A candidate is decoded without gradient; one forward on it gives the logits
-    that the target's n-grams are matched against (paper, "Efficient approximate
-    computation"). ``sample_size`` is the number of sentences, so that gradients
-    do not depend on how a batch is split over updates or workers.
+    Autoregressive: a candidate is decoded without gradient; one forward on it gives
+    the logits that the target's n-grams are matched against (paper, "Efficient
+    approximate computation"). Non-autoregressive: the slots of the model are matched;
+    the terms for lengths, insertions, deletions and the CRF stay what they are.
+
+    ``sample_size`` is the number of sentences, so that gradients do not depend on how
+    a batch is split over updates or workers.
     """
 
     def __init__(self, cfg: EISLCriterionConfig, task):
         super().__init__(task)
-        self.options = _options(cfg)
-        for flag, value in (("--ngram-factor", cfg.ngram_factor), ("--ce-factor", cfg.ce_factor)):
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{flag} must be a finite number, 0 or above, not {value}")
-        if cfg.ngram_factor == 0 and cfg.ce_factor == 0:
-            raise ValueError("--ngram-factor and --ce-factor are both 0: nothing to train on")
-        if not 0 <= cfg.label_smoothing < 1:
-            raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
+        check_flags(cfg)
+        self.options = loss_options(cfg)
         self.ngram_factor, self.ce_factor = cfg.ngram_factor, cfg.ce_factor
         self.label_smoothing = cfg.label_smoothing
         self.decoding = str(cfg.train_decoding)
-        if self.decoding not in DECODINGS:
-            choices = ", ".join(DECODINGS)
-            raise ValueError(
-                f"--train-decoding: {self.decoding!r} is unknown; choose from {choices}"
-            )
         self.after_eos = cfg.candidate_after_eos
-        self.eos_idx = task.target_dictionary.eos()
+        dictionary = task.target_dictionary
+        self.eos_idx = dictionary.eos()
+        self.symbols = nat.Symbols(dictionary.bos(), dictionary.pad(), dictionary.eos())
+        self.specials, self.steps = str(cfg.eisl_special), str(cfg.eisl_steps)
+        self.released = str(cfg.eisl_compat) == "released"
+        self.factors = {
+            "word_crf": cfg.crf_loss_factor,
+            "mask_ins": cfg.mask_ins_loss_factor,
+            "word_del": cfg.word_del_loss_factor,
+        }
 
     def forward(self, model, sample, reduce=True):
         """Loss in nats, summed over sentences (or (B,) without ``reduce``), the number of
         sentences, and sums to log."""
         check_model(model)
+        nsentences = sample_size = sample["target"].size(0)
+        if not isinstance(unwrapped(model), FairseqNATModel):
+            if self.released:
+                raise ValueError("--eisl-compat released is for non-autoregressive models only")
+            loss, log = self._autoregressive(model, sample)
+        else:
+            loss, log = self._non_autoregressive(model, sample)
+            if self.released:  # batch means
+                sample_size = 1
+        if reduce:
+            loss = loss.sum()
+        log.update(
+            loss=loss.detach().sum(),
+            ntokens=sample["ntokens"],
+            nsentences=nsentences,
+            sample_size=sample_size,
+        )
+        return loss, sample_size, log
+
+    def _autoregressive(self, model, sample):
         target = sample["target"]
         seeds = self._seeds(sample)
         candidates = self._candidates(model, sample, seeds)
         logits, forced_logits = self._logits(model, sample, candidates)
-        options = self.options if self.training else self.options.without_noise()
         terms = eisl_logit_terms(
-            logits, target, candidates.mask, target.ne(self.padding_idx), options, seeds
+            logits, target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds
         )
         eisl = terms.total()
         loss = self.ngram_factor * eisl
-        log = {"eisl": eisl.sum().detach()}
+        log = {"eisl": eisl.sum().detach(), "target_tokens": sample["ntokens"]}
         if forced_logits is not None:
             ce, nll = self._cross_entropy(forced_logits, target)
             if self.ce_factor > 0:
                 loss = loss + self.ce_factor * ce
             log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
-        if reduce:
-            loss = loss.sum()
-        nsentences = target.size(0)
-        log.update(
-            loss=loss.detach().sum(),
-            ntokens=sample["ntokens"],
-            nsentences=nsentences,
-            sample_size=nsentences,
-            target_tokens=sample["ntokens"],
-        )
-        log.update(self._statistics(terms, candidates))
-        return loss, nsentences, log
+        log.update(self._statistics(terms, candidates.tokens, candidates.mask))
+        return loss, log
+
+    def _non_autoregressive(self, model, sample):
+        batch = sample["target"].size(0)
+        outputs = nat.run(model, sample, len(self.task.target_dictionary))
+        words, seeds = outputs[nat.WORDS], self._seeds(sample)
+        if self.released:
+            losses = nat.released_losses(outputs, self.options, seeds)
+        else:
+            with_ce = self.ce_factor > 0 or not self.training
+            losses = nat.sentence_losses(
+                *(outputs, batch, self.symbols, self._options(), self.specials, self.steps),
+                *(seeds, with_ce),
+            )
+        eisl, factor = self.ngram_factor * losses.eisl, words.get("factor", 1.0)
+        # The authors' code has the model's own factor on the cross entropy only.
+        loss = eisl if self.released else factor * eisl
+        log = {"eisl": losses.eisl.detach().sum()}
+        if losses.ce is not None:
+            if self.ce_factor > 0:
+                loss = loss + self.ce_factor * factor * losses.ce
+            log["ce"] = losses.ce.detach().sum()
+        for name, values in losses.others.items():
+            factor = outputs[name].get("factor", 1.0) * self.factors.get(name, 1.0)
+            loss = loss + factor * values
+            log[f"part_{name}"] = values.detach().sum()
+        if not self.training:
+            log["nll"], log["nll_tokens"] = nat.likelihood(words, batch, self.symbols)
+        log.update(self._statistics(losses.terms, *nat.first_pass(words, batch, self.symbols)))
+        return loss, log
+
+    def _options(self):
+        return self.options if self.training else self.options.without_noise()
 
     def _seeds(self, sample):
         """(B,) seeds of the random choices of this update: they depend on the trainer's
@@ -248,7 +189,7 @@ class EISLCriterion(FairseqCriterion):
         return loss.squeeze(-1).sum(1) / real.sum(1).clamp(min=1), nll
 
     @torch.no_grad()
-    def _statistics(self, terms, candidates: Candidates) -> dict:
+    def _statistics(self, terms: EISLTerms, tokens: Tensor, mask: Tensor) -> Dict[str, Tensor]:
         """Sums over sentences or tokens; ``reduce_metrics`` makes them averages."""
         used = terms.weights.gt(0)
         log = {}
@@ -261,9 +202,10 @@ class EISLCriterion(FairseqCriterion):
             log[f"order_{n}"] = terms.losses[:, column].sum()
             log[f"order_{n}_sentences"] = used[:, column].sum()
         share = terms.weights / terms.weights.sum(1, keepdim=True).clamp(min=1e-12)
-        same = candidates.tokens[:, 1:].eq(candidates.tokens[:, :-1]) & candidates.mask[:, 1:]
+        same = tokens[:, 1:].eq(tokens[:, :-1]) & mask[:, 1:] & mask[:, :-1]
         log["selection_entropy"] = (share * terms.entropy).sum()
-        log["candidate_tokens"] = candidates.mask.sum()
+        log["selection_rows"] = mask.new_tensor(len(share), dtype=torch.long)
+        log["candidate_tokens"] = mask.sum()
         log["candidate_repeats"] = same.sum()
         return log
 
@@ -287,20 +229,25 @@ class EISLCriterion(FairseqCriterion):
             if not key.endswith("_sentences"):
                 name = "eisl_" + key[len("order_") :]
                 average(name, total(key), total(f"{key}_sentences"))
+        for key in sorted({key for log in logging_outputs for key in log}):
+            if key.startswith("part_"):
+                average(key[len("part_") :], total(key), sentences)
         tokens = total("nll_tokens")
-        if tokens > 0:
+        if any("ce" in log for log in logging_outputs):
             average("ce", total("ce"), sentences)
+        if tokens > 0:
             average("nll_loss", total("nll") / math.log(2), tokens)
             metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
-        average("candidate_length", total("candidate_tokens"), sentences, round=2)
-        average("target_length", total("target_tokens"), sentences, round=2)
+        if any("target_tokens" in log for log in logging_outputs):  # decoded candidates
+            average("candidate_length", total("candidate_tokens"), sentences, round=2)
+            average("target_length", total("target_tokens"), sentences, round=2)
         average(
             "repetition",
             100.0 * total("candidate_repeats"),
             total("candidate_tokens"),
             round=2,
         )
-        average("selection_entropy", total("selection_entropy"), sentences)
+        average("selection_entropy", total("selection_entropy"), total("selection_rows"))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:

@@ -210,13 +210,9 @@ def slot_loss(
         slots = [t for t in range(targets.size(1)) if real[b, t]]
         filled = [t for t in slots if predicted[b, t]]
         ends = [t for t in slots if special[b, t]]
-        if specials == "include":
-            words, anchors = slots, []
-        elif specials == "exclude":
-            words, anchors = [t for t in slots if t not in ends], []
-        else:
-            anchors = [t for t in filled if t in ends]
-            words = [t for t in slots if t not in anchors]
+        anchors = [t for t in filled if t in ends] if specials == "anchor" else []
+        left_out = ends if specials == "exclude" else anchors
+        words = [t for t in slots if t not in left_out]
         cost = {}
         for t in words:
             for s in words:

@@ -1,127 +1,28 @@
 """Translation with corrupted training targets."""
 
-import logging
-import os
-from dataclasses import dataclass, field
-from typing import Optional
+from dataclasses import dataclass
 
-from fairseq import utils
-from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.tasks.translation import TranslationConfig
 
-from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
-from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
-
-logger = logging.getLogger(__name__)
+from ._target_noise import TargetNoise, TargetNoiseConfig
 
 
 @dataclass
-class NoisyTranslationConfig(TranslationConfig):
-    target_noise: str = field(
-        default="none",
-        metadata={
-            "help": "noise on the targets of the training split, e.g. repeat:0.5, shuffle:3, "
-            "shuffle:all, blank:0.2, synthetic:5, or several joined by commas"
-        },
-    )
-    target_noise_seed: int = field(
-        default=1, metadata={"help": "seed of the target noise (--seed does not change it)"}
-    )
-    target_noise_resample: bool = field(
-        default=False, metadata={"help": "draw new noise in every epoch (default: noise once)"}
-    )
-    target_noise_bpe: ChoiceEnum(("auto",) + SCHEMES) = field(  # type: ignore[valid-type]
-        default="auto",
-        metadata={
-            "help": "how target words are split into pieces, so that noise acts on whole words; "
-            "auto reads it off the dictionary"
-        },
-    )
-    target_noise_blank: str = field(
-        default="<unk>", metadata={"help": "dictionary symbol that stands for a blanked word"}
-    )
-    target_noise_gpt2_encoder: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "GPT-2's encoder.json, for dictionaries of GPT-2 piece numbers such as BART's "
-            "(default: encoder.json in the data folder)"
-        },
-    )
+class NoisyTranslationConfig(TargetNoiseConfig, TranslationConfig):
+    pass
 
 
 @register_task("noisy_translation", dataclass=NoisyTranslationConfig)
-class NoisyTranslationTask(TranslationTask):
-    """Stock ``translation`` whose training targets are corrupted on the fly.
-
-    Validation, test and generation never see noise, whatever the flags say.
-    """
+class NoisyTranslationTask(TargetNoise):
+    """Stock ``translation`` whose training targets are corrupted on the fly."""
 
     cfg: NoisyTranslationConfig
 
-    def __init__(self, cfg: NoisyTranslationConfig, src_dict, tgt_dict):
-        super().__init__(cfg, src_dict, tgt_dict)
-        self.noise = parse_noise(cfg.target_noise, flag="--target-noise")
-        # Here, not when data are loaded: fairseq loads validation data first, and its buckets
-        # die on today's numpy with a message of their own.
-        for flag, value in (
-            ("--load-alignments", cfg.load_alignments),
-            ("--num-batch-buckets", cfg.num_batch_buckets),
-        ):
-            if value and self.noise.operators:
-                raise ValueError(f"{flag} {value} cannot be combined with --target-noise")
-        self._blank = tgt_dict.index(cfg.target_noise_blank)
-        unknown = self._blank == tgt_dict.unk() and cfg.target_noise_blank != tgt_dict.unk_word
-        if unknown:
+    def build_criterion(self, cfg, from_checkpoint=False):
+        if cfg._name == "nat_loss":
             raise ValueError(
-                f"--target-noise-blank: {cfg.target_noise_blank!r} is not in the target "
-                f"dictionary of {len(tgt_dict)} symbols; choose one of its symbols, such as "
-                f"{tgt_dict.unk_word}"
+                "--criterion nat_loss trains non-autoregressive models; it needs "
+                "--task noisy_translation_lev (or translation_lev)"
             )
-        self._units = self._word_units() if self.noise.operators else None
-        self._model_max_target = None
-
-    def _word_units(self) -> WordUnits:
-        tgt_dict, scheme = self.tgt_dict, str(self.cfg.target_noise_bpe)
-        if scheme == "auto":
-            scheme = detect_scheme(tgt_dict.symbols, tgt_dict.nspecial)
-            logger.info(f"target words are split as: {scheme} (--target-noise-bpe)")
-        pieces = None
-        if scheme == "gpt2" and not any(s.startswith("\u0120") for s in tgt_dict.symbols):
-            path = self.cfg.target_noise_gpt2_encoder or os.path.join(
-                utils.split_paths(self.cfg.data)[0], "encoder.json"
-            )
-            if not os.path.exists(path):
-                raise ValueError(
-                    "--target-noise-gpt2-encoder: the dictionary holds GPT-2 piece numbers, and "
-                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path}"
-                )
-            pieces = read_gpt2_encoder(path)
-        return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, tgt_dict.unk(), scheme, pieces)
-
-    def build_model(self, cfg, from_checkpoint=False):
-        model = super().build_model(cfg, from_checkpoint)
-        positions = model.max_positions()
-        if isinstance(positions, (tuple, list)):
-            self._model_max_target = positions[-1]
-        return model
-
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
-        """Load a split; the training split gets noisy targets."""
-        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        # fairseq-generate and fairseq-validate pass the checkpoint's task; training does not.
-        decoding = "task_cfg" in kwargs
-        if split != self.cfg.train_subset or decoding or not self.noise.operators:
-            return
-        assert self._units is not None
-        limits = (self.cfg.max_target_positions, self._model_max_target)
-        corruption = TargetCorruption(
-            self.noise,
-            self._units,
-            self._blank,
-            self.cfg.target_noise_seed,
-            max_length=min((limit for limit in limits if limit), default=None),
-        )
-        self.datasets[split] = NoisyTargetDataset(
-            self.datasets[split], corruption, self.cfg.target_noise_resample
-        )
+        return super().build_criterion(cfg, from_checkpoint)

@@ -1,0 +1,173 @@
+"""The flags of ``--criterion eisl``, and the options of the loss that they make."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+
+from ..losses import SPECIALS, EISLOptions
+from ..losses.position_selection import SELECTION_ON, SELECTIONS
+
+DECODINGS = ("greedy", "sample", "teacher-forcing")
+STEPS = ("all", "first")
+COMPATIBILITIES = ("none", "released")
+# The flag of each option of the loss that has another name.
+_FLAGS = {
+    "ngrams": "--ngram",
+    "weights": "--ngram-weight",
+    "selection": "--position-selection",
+    "temperature": "--gumbel-temperature",
+    "selection_on": "--selection-on",
+    "floor": "--log-prob-floor",
+}
+
+
+@dataclass
+class EISLCriterionConfig(FairseqDataclass):
+    ngram: str = field(
+        default="2,3,4",
+        metadata={
+            "help": "n-gram orders, e.g. 1,2; 0 stands for the target's length, -1 for one less"
+        },
+    )
+    ngram_weight: Optional[str] = field(
+        default=None,
+        metadata={"help": "a weight for each order, e.g. 0.8,0.2 (default: equal, summing to 1)"},
+    )
+    ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
+    ce_factor: float = field(
+        default=0.0, metadata={"help": "factor of the teacher-forced cross entropy in the loss"}
+    )
+    label_smoothing: float = field(
+        default=0.0, metadata={"help": "label smoothing of the cross entropy part"}
+    )
+    position_selection: ChoiceEnum(SELECTIONS) = field(  # type: ignore[valid-type]
+        default="gumbel",
+        metadata={
+            "help": "weights over candidate positions: gumbel (softmax with Gumbel noise; no noise "
+            "in validation), softmax, uniform, or hard (the best position)"
+        },
+    )
+    gumbel_temperature: float = field(
+        default=1.0, metadata={"help": "temperature of the position selection"}
+    )
+    selection_on: ChoiceEnum(SELECTION_ON) = field(  # type: ignore[valid-type]
+        default="log_prob",
+        metadata={"help": "logits of the selection: log g (authors' code) or g (paper's wording)"},
+    )
+    log_prob_floor: float = field(
+        default=-20.0, metadata={"help": "log-probabilities (nats) are clamped from below to this"}
+    )
+    ngram_sum: bool = field(
+        default=False,
+        metadata={"help": "sum an n-gram's log-probabilities instead of averaging them"},
+    )
+    train_decoding: ChoiceEnum(DECODINGS) = field(  # type: ignore[valid-type]
+        default="greedy",
+        metadata={
+            "help": "where the candidate comes from: the model's own greedy output, a "
+            "sample from it, or the target (teacher forcing)"
+        },
+    )
+    candidate_after_eos: bool = field(
+        default=False,
+        metadata={
+            "help": "count positions after the candidate's own EOS, up to the target's "
+            "length, as candidate positions"
+        },
+    )
+    # -- non-autoregressive models only --
+    eisl_special: ChoiceEnum(SPECIALS) = field(  # type: ignore[valid-type]
+        default="anchor",
+        metadata={
+            "help": "start and end symbols that a non-autoregressive model predicts: anchor "
+            "(cross entropy at their own slots), include (like words), exclude (no loss)"
+        },
+    )
+    eisl_steps: ChoiceEnum(STEPS) = field(  # type: ignore[valid-type]
+        default="first",
+        metadata={
+            "help": "refinement steps of iNAT's training that EISL is for; the others keep the "
+            "cross entropy"
+        },
+    )
+    crf_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the CRF's likelihood (NAT-CRF)"}
+    )
+    mask_ins_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the placeholder insertion (Levenshtein)"}
+    )
+    word_del_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the word deletion (Levenshtein)"}
+    )
+    eisl_compat: ChoiceEnum(COMPATIBILITIES) = field(  # type: ignore[valid-type]
+        default="none",
+        metadata={
+            "help": "released: the loss of the authors' code on non-autoregressive models, for "
+            "comparison (no masks, special symbols like words, noise in validation, batch means)"
+        },
+    )
+
+
+def _numbers(flag: str, text: str, kind) -> list:
+    """A comma-separated flag as numbers."""
+    try:
+        return [kind(part) for part in str(text).split(",")]
+    except ValueError:
+        numbers = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{flag} must be {numbers} separated by commas, not {text!r}") from None
+
+
+def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:
+    """Checked loss options; errors name the flags."""
+    ngrams = _numbers("--ngram", cfg.ngram, int)
+    weights = None
+    if cfg.ngram_weight is not None:
+        weights = _numbers("--ngram-weight", cfg.ngram_weight, float)
+        if len(weights) != len(ngrams):
+            raise ValueError(
+                f"--ngram-weight {cfg.ngram_weight}: {len(weights)} weights for the "
+                f"{len(ngrams)} orders of --ngram {cfg.ngram}; one for each is needed"
+            )
+    try:
+        return EISLOptions(
+            ngrams,
+            weights,
+            str(cfg.position_selection),
+            cfg.gumbel_temperature,
+            str(cfg.selection_on),
+            cfg.log_prob_floor,
+            not cfg.ngram_sum,
+        )
+    except ValueError as err:
+        option = str(err).replace("=", " ").split()[0]
+        raise ValueError(f"{_FLAGS.get(option, option)}: {err}") from None
+
+
+def check_flags(cfg: EISLCriterionConfig):
+    """Raise ValueError for a number that cannot be meant, or an unknown choice."""
+    for name in (
+        "ngram_factor",
+        "ce_factor",
+        "crf_loss_factor",
+        "mask_ins_loss_factor",
+        "word_del_loss_factor",
+    ):
+        value = getattr(cfg, name)
+        if not (math.isfinite(value) and value >= 0):
+            flag = "--" + name.replace("_", "-")
+            raise ValueError(f"{flag} must be a finite number, 0 or above, not {value}")
+    if cfg.ngram_factor == 0 and cfg.ce_factor == 0:
+        raise ValueError("--ngram-factor and --ce-factor are both 0: nothing to train on")
+    if not 0 <= cfg.label_smoothing < 1:
+        raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
+    for name, choices in (
+        ("train_decoding", DECODINGS),
+        ("eisl_special", SPECIALS),
+        ("eisl_steps", STEPS),
+        ("eisl_compat", COMPATIBILITIES),
+    ):
+        if str(getattr(cfg, name)) not in choices:
+            flag, value = "--" + name.replace("_", "-"), str(getattr(cfg, name))
+            raise ValueError(f"{flag}: {value!r} is unknown; choose from {', '.join(choices)}")

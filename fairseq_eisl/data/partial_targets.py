@@ -1,0 +1,95 @@
+"""What a non-autoregressive decoder is shown of the target: masked or shortened copies."""
+
+from random import Random
+from typing import List, NamedTuple, Sequence
+
+import torch
+from fairseq.data import BaseWrapperDataset
+from torch import Tensor
+
+KINDS = ("random_delete", "random_mask", "no_noise", "full_mask")
+
+
+class Symbols(NamedTuple):
+    """Ids of a dictionary's special symbols."""
+
+    bos: int
+    pad: int
+    eos: int
+    unk: int
+
+
+def partial_target(
+    ids: Sequence[int], kind: str, full_mask_prob: float, symbols: Symbols, rng: Random
+) -> List[int]:
+    """What the decoder sees of one target (ids with bos and eos, which are never touched).
+
+    ``random_delete`` (Levenshtein Transformer): a random share of the words is deleted.
+    ``random_mask`` (CMLM): a random share, one word at least, becomes unk. ``full_mask``:
+    all of them. ``no_noise``: the target itself. With ``full_mask_prob``, the first two
+    show nothing at all, as the first pass of decoding does: all words are masked or deleted.
+
+    >>> target, symbols = [0, 7, 8, 9, 2], Symbols(bos=0, pad=1, eos=2, unk=3)
+    >>> partial_target(target, "full_mask", 0.0, symbols, Random(1))
+    [0, 3, 3, 3, 2]
+    >>> partial_target(target, "random_delete", 1.0, symbols, Random(1))
+    [0, 2]
+    """
+    if kind == "no_noise":
+        return list(ids)
+    words = [i for i, token in enumerate(ids) if token not in (symbols.bos, symbols.eos)]
+    whole = kind == "full_mask" or rng.random() < full_mask_prob
+    share = rng.random()
+    if kind == "random_delete":
+        kept = set(rng.sample(words, 0 if whole else int(len(words) * share)))
+        return [token for i, token in enumerate(ids) if i in kept or i not in set(words)]
+    count = len(words) if whole else min(len(words), int(len(words) * share) + 1)
+    masked = set(rng.sample(words, count))
+    return [symbols.unk if i in masked else token for i, token in enumerate(ids)]
+
+
+class PartialTargetDataset(BaseWrapperDataset):
+    """``pairs`` whose batches also hold ``prev_target`` (B, T'), the decoder's input.
+
+    It is drawn from (seed, epoch, example) alone, hence does not depend on how a batch
+    is put together, on the number of workers or GPUs, or on an interrupted epoch.
+
+    Args:
+        repeatable: draw the same in every epoch, whatever the seed (validation).
+    """
+
+    def __init__(
+        self,
+        pairs,
+        kind: str,
+        full_mask_prob: float,
+        symbols: Symbols,
+        repeatable: bool = False,
+    ):
+        super().__init__(pairs)
+        self.kind, self.full_mask_prob, self.symbols = kind, full_mask_prob, symbols
+        self.repeatable = repeatable
+        self.seed, self.epoch = 1, 1
+
+    def set_epoch(self, epoch):
+        super().set_epoch(epoch)
+        self.epoch = epoch
+
+    def collater(self, samples):
+        """The batch of ``pairs``, with ``prev_target``."""
+        batch = super().collater(samples)
+        if batch:
+            batch["prev_target"] = self.partial_targets(batch["id"], batch["target"])
+        return batch
+
+    def partial_targets(self, ids: Tensor, targets: Tensor) -> Tensor:
+        """(B,) example numbers and (B, T) padded targets to the (B, T') decoder input."""
+        seed, epoch = (0, 0) if self.repeatable else (self.seed, self.epoch)
+        pad, rows = self.symbols.pad, []
+        for index, target in zip(ids.tolist(), targets.tolist()):
+            rng = Random(f"fairseq_eisl partial target {seed} {index} {epoch}")
+            real = [token for token in target if token != pad]
+            rows.append(partial_target(real, self.kind, self.full_mask_prob, self.symbols, rng))
+        # Masks keep places, so those rows must stay as wide as their targets.
+        width = targets.size(1) if self.kind != "random_delete" else max(map(len, rows))
+        return torch.tensor([row + [pad] * (width - len(row)) for row in rows])

@@ -1,0 +1,162 @@
+"""What the translation tasks with noisy targets share: flags, word units, the noisy split."""
+
+import logging
+import os
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
+from fairseq.models.nat import FairseqNATModel
+from fairseq.tasks.translation import TranslationTask
+
+from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
+from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class TargetNoiseConfig(FairseqDataclass):
+    target_noise: str = field(
+        default="none",
+        metadata={
+            "help": "noise on the targets of the training split, e.g. repeat:0.5, shuffle:3, "
+            "shuffle:all, blank:0.2, synthetic:5, or several joined by commas"
+        },
+    )
+    target_noise_seed: int = field(
+        default=1, metadata={"help": "seed of the target noise (--seed does not change it)"}
+    )
+    target_noise_resample: bool = field(
+        default=False, metadata={"help": "draw new noise in every epoch (default: noise once)"}
+    )
+    target_noise_bpe: ChoiceEnum(("auto",) + SCHEMES) = field(  # type: ignore[valid-type]
+        default="auto",
+        metadata={
+            "help": "how target words are split into pieces, so that noise acts on whole words; "
+            "auto reads it off the dictionary"
+        },
+    )
+    target_noise_blank: str = field(
+        default="<unk>", metadata={"help": "dictionary symbol that stands for a blanked word"}
+    )
+    target_noise_gpt2_encoder: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "GPT-2's encoder.json, for dictionaries of GPT-2 piece numbers such as BART's "
+            "(default: encoder.json in the data folder)"
+        },
+    )
+
+
+class TargetNoise(TranslationTask):
+    """A translation task whose training targets are corrupted on the fly.
+
+    Validation, test and generation never see noise, whatever the flags say.
+    """
+
+    autoregressive = True
+    """Whether the models of the task are; the others have a task of their own."""
+
+    def __init__(self, cfg, src_dict, tgt_dict):
+        super().__init__(cfg, src_dict, tgt_dict)
+        self.noise = parse_noise(cfg.target_noise, flag="--target-noise")
+        # Here, not when data are loaded: fairseq loads validation data first, and its buckets
+        # die on today's numpy with a message of their own.
+        for flag, value in (
+            ("--load-alignments", cfg.load_alignments),
+            ("--num-batch-buckets", cfg.num_batch_buckets),
+        ):
+            if value and self.noise.operators:
+                raise ValueError(f"{flag} {value} cannot be combined with --target-noise")
+        self._blank = tgt_dict.index(cfg.target_noise_blank)
+        unknown = self._blank == tgt_dict.unk() and cfg.target_noise_blank != tgt_dict.unk_word
+        if unknown:
+            raise ValueError(
+                f"--target-noise-blank: {cfg.target_noise_blank!r} is not in the target "
+                f"dictionary of {len(tgt_dict)} symbols; choose one of its symbols, such as "
+                f"{tgt_dict.unk_word}"
+            )
+        self._units = self._word_units() if self.noise.operators else None
+        self._model_max_target = None
+
+    def _word_units(self) -> WordUnits:
+        tgt_dict, scheme = self.tgt_dict, str(self.cfg.target_noise_bpe)
+        if scheme == "auto":
+            scheme = detect_scheme(tgt_dict.symbols, tgt_dict.nspecial)
+            logger.info(f"target words are split as: {scheme} (--target-noise-bpe)")
+        pieces = None
+        if scheme == "gpt2" and not any(s.startswith("\u0120") for s in tgt_dict.symbols):
+            path = self.cfg.target_noise_gpt2_encoder or os.path.join(
+                utils.split_paths(self.cfg.data)[0], "encoder.json"
+            )
+            if not os.path.exists(path):
+                raise ValueError(
+                    "--target-noise-gpt2-encoder: the dictionary holds GPT-2 piece numbers, and "
+                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path}"
+                )
+            pieces = read_gpt2_encoder(path)
+        return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, tgt_dict.unk(), scheme, pieces)
+
+    def build_model(self, cfg, from_checkpoint=False):
+        model = super().build_model(cfg, from_checkpoint)
+        name = type(model).__name__
+        if isinstance(model, FairseqNATModel) == self.autoregressive:
+            kind, task = (
+                ("is not autoregressive", "noisy_translation_lev (or translation_lev)")
+                if self.autoregressive
+                else ("is autoregressive", "noisy_translation (or translation)")
+            )
+            raise ValueError(f"--task: {name} {kind}; it needs --task {task}")
+        positions = model.max_positions()
+        if isinstance(positions, (tuple, list)):
+            self._model_max_target = positions[-1]
+        return model
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """Load a split; the training split gets noisy targets."""
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        # fairseq-generate and fairseq-validate pass the checkpoint's task; training does not.
+        decoding = "task_cfg" in kwargs
+        if split != self.cfg.train_subset or decoding or not self.noise.operators:
+            return
+        assert self._units is not None
+        limits = (self.cfg.max_target_positions, self._model_max_target)
+        corruption = TargetCorruption(
+            self.noise,
+            self._units,
+            self._blank,
+            self.cfg.target_noise_seed,
+            max_length=min((limit for limit in limits if limit), default=None),
+        )
+        self.datasets[split] = NoisyTargetDataset(
+            self.datasets[split], corruption, self.cfg.target_noise_resample
+        )
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        """Stock metrics; BLEU is there from the first validation on, as 0 for empty output.
+
+        fairseq logs none while no hypothesis has a word, and then dies looking for it
+        (``--best-checkpoint-metric bleu``).
+        """
+        if self.cfg.eval_bleu and any("_bleu_sys_len" in log for log in logging_outputs):
+            metrics.log_derived("bleu", _bleu)
+        super().reduce_metrics(logging_outputs, criterion)
+
+
+def _bleu(meters) -> float:
+    """BLEU of the sufficient statistics that stock validation sums."""
+    from sacrebleu.metrics import BLEU
+
+    if "_bleu_counts" not in meters:
+        return 0.0
+    score = BLEU.compute_bleu(
+        correct=meters["_bleu_counts"].sum.tolist(),
+        total=meters["_bleu_totals"].sum.tolist(),
+        sys_len=int(meters["_bleu_sys_len"].sum),
+        ref_len=int(meters["_bleu_ref_len"].sum),
+        smooth_method="exp",
+    )
+    return round(score.score, 2)

@@ -1,0 +1,155 @@
+"""Translation with non-autoregressive models, with noisy targets and BLEU in validation."""
+
+import logging
+from dataclasses import dataclass, field
+
+from fairseq.data import LanguagePairDataset
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models.nat import LevenshteinTransformerModel
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks.translation_lev import (
+    TranslationLevenshteinConfig,
+    TranslationLevenshteinTask,
+)
+
+from ..data.partial_targets import PartialTargetDataset, Symbols
+from ._refinement import (
+    LENGTH_CANDIDATES,
+    RefinementGenerator,
+    is_one_pass,
+    validation_iterations,
+)
+from ._target_noise import TargetNoise, TargetNoiseConfig
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class NoisyTranslationLevConfig(TargetNoiseConfig, TranslationLevenshteinConfig):
+    full_mask_prob: float = field(
+        default=0.0,
+        metadata={
+            "help": "share of examples whose words are all masked or deleted, as in the first "
+            "pass of decoding; for --noise random_mask and random_delete"
+        },
+    )
+    length_candidates: ChoiceEnum(LENGTH_CANDIDATES) = field(  # type: ignore[valid-type]
+        default="contiguous",
+        metadata={
+            "help": "the lengths that --iter-decode-with-beam tries: around the most likely one, "
+            "or the most likely ones"
+        },
+    )
+    remove_repeats: bool = field(
+        default=False,
+        metadata={"help": "drop tokens that repeat the one before them, after decoding"},
+    )
+
+
+@register_task("noisy_translation_lev", dataclass=NoisyTranslationLevConfig)
+class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
+    """Stock ``translation_lev`` with target noise, masks that do not depend on batches,
+    ``--eval-bleu``, and decoding that respects the position table.
+
+    Sources are padded on the right, whatever the flags say: ``--src-embedding-copy``
+    counts positions from the left edge of the batch.
+    """
+
+    cfg: NoisyTranslationLevConfig
+    autoregressive = False
+
+    def __init__(self, cfg: NoisyTranslationLevConfig, src_dict, tgt_dict):
+        cfg.left_pad_source = cfg.left_pad_target = False
+        super().__init__(cfg, src_dict, tgt_dict)
+        if not 0 <= cfg.full_mask_prob <= 1:
+            raise ValueError(f"--full-mask-prob must be in [0, 1], not {cfg.full_mask_prob}")
+        partial = ("random_mask", "random_delete")
+        if cfg.full_mask_prob > 0 and str(cfg.noise) not in partial:
+            raise ValueError(
+                f"--full-mask-prob {cfg.full_mask_prob} goes with --noise {' or '.join(partial)}, "
+                f"not with {cfg.noise}"
+            )
+        self.symbols = Symbols(tgt_dict.bos(), tgt_dict.pad(), tgt_dict.eos(), tgt_dict.unk())
+
+    def build_criterion(self, cfg, from_checkpoint=False):
+        if cfg._name not in ("nat_loss", "eisl"):
+            raise ValueError(
+                f"--criterion {cfg._name} trains autoregressive models; with "
+                "--task noisy_translation_lev choose nat_loss or eisl"
+            )
+        return super().build_criterion(cfg, from_checkpoint)
+
+    def build_model(self, cfg, from_checkpoint=False):
+        model = super().build_model(cfg, from_checkpoint)
+        inserts = isinstance(model, LevenshteinTransformerModel)
+        # Decoding needs no --noise; only training looks at it.
+        if not from_checkpoint and inserts != (str(self.cfg.noise) == "random_delete"):
+            fitting = "random_delete" if inserts else "full_mask (or random_mask, for CMLM)"
+            raise ValueError(
+                f"--noise {self.cfg.noise} does not fit {type(model).__name__}; it needs "
+                f"--noise {fitting}"
+            )
+        return model
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """Load a split; its batches hold what the decoder sees of the target."""
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        self.datasets[split] = PartialTargetDataset(
+            self.datasets[split],
+            str(self.cfg.noise),
+            self.cfg.full_mask_prob,
+            self.symbols,
+            repeatable=split != self.cfg.train_subset,
+        )
+
+    def get_batch_iterator(self, dataset, *args, seed=1, **kwargs):
+        """As fairseq's; ``seed`` (``--seed``) also draws the masks."""
+        if isinstance(dataset, PartialTargetDataset):
+            dataset.seed = seed
+        return super().get_batch_iterator(dataset, *args, seed=seed, **kwargs)
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+        if constraints is not None:
+            raise ValueError("--constraints: only autoregressive models decode with constraints")
+        return LanguagePairDataset(
+            src_tokens,
+            src_lengths,
+            self.source_dictionary,
+            left_pad_source=False,
+            append_bos=True,
+        )
+
+    def build_generator(self, models, args, **unused):
+        model = models[0]
+        iterations = getattr(args, "iter_decode_max_iter", None)
+        if iterations is None:  # validation, unless --eval-bleu-args says more
+            iterations = validation_iterations(model)
+            logger.info(f"validation decodes with {iterations} refinement iterations")
+        elif iterations > 0 and is_one_pass(model):
+            logger.warning(
+                f"--iter-decode-max-iter {iterations}: {type(model).__name__} is made for one "
+                "pass, and refinement makes its output worse; pass --iter-decode-max-iter 0"
+            )
+        return RefinementGenerator(
+            self.target_dictionary,
+            eos_penalty=getattr(args, "iter_decode_eos_penalty", 0.0),
+            max_iter=iterations,
+            beam_size=getattr(args, "iter_decode_with_beam", 1),
+            reranking=getattr(args, "iter_decode_with_external_reranker", False),
+            decoding_format=getattr(args, "decoding_format", None),
+            adaptive=not getattr(args, "iter_decode_force_max_iter", False),
+            retain_history=getattr(args, "retain_iter_history", False),
+            length_candidates=str(self.cfg.length_candidates),
+            remove_repeats=self.cfg.remove_repeats,
+            max_length=self.cfg.max_target_positions,
+        )
+
+    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+        # Past translation_lev, whose step would draw other masks from the global random state.
+        return TranslationTask.train_step(
+            self, sample, model, criterion, optimizer, update_num, ignore_grad
+        )
+
+    def valid_step(self, sample, model, criterion):
+        return TranslationTask.valid_step(self, sample, model, criterion)
