@@ -5,8 +5,10 @@
 #   TASK     array: the task and its noise      MODEL  array: the architecture's flags
 #   BATCH    array: flags of both training stages    SEED
 #   EXTRA    array: more flags of both stages, which override the others (optional)
+#   EVAL     how validation decodes, --eval-bleu-args (optional; default: greedily)
 
 [ -n "${EXTRA+set}" ] || EXTRA=()
+[ -n "${EVAL+set}" ] || EVAL='{"beam": 1, "max_len_a": 1.2, "max_len_b": 10}'
 USER_DIR=(--user-dir "$ROOT/fairseq_eisl")
 # --required-batch-size-multiple 1: fairseq's default of 8 drops the last sentences of a set.
 COMMON=(--required-batch-size-multiple 1 --num-workers 0)
@@ -24,7 +26,7 @@ train() {
     local folder="$RUN/$name" command identity restore=()
     command=(fairseq-train "$DATA" "${USER_DIR[@]}" "${TASK[@]}" "${MODEL[@]}" "${BATCH[@]}" "${COMMON[@]}"
         "${DEVICE[@]}" --seed "$SEED" --no-progress-bar --log-format simple --log-interval 50
-        --eval-bleu --eval-tokenized-bleu --eval-bleu-args '{"beam": 1, "max_len_a": 1.2, "max_len_b": 10}'
+        --eval-bleu --eval-tokenized-bleu --eval-bleu-args "$EVAL"
         ${BPE:+--eval-bleu-remove-bpe "$BPE"} --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
         --no-epoch-checkpoints --save-dir "$folder" "$@" "${EXTRA[@]}")
     identity="$(printf '%q ' "${command[@]}") start=${start:+$(cksum < "$start")}"
@@ -48,14 +50,20 @@ train() {
     touch "$folder/done"
 }
 
-# generate NAME [FLAGS...]: translate the test set with $RUN/NAME's best checkpoint.
+# translate CHECKPOINT OUT FLAGS...: translate a part of the data with one checkpoint.
 # The log appears whole or not at all; scoring checks the number of lines.
+translate() {
+    local checkpoint="$1" out="$2"; shift 2
+    run "$out.part" fairseq-generate "$DATA" "${USER_DIR[@]}" --path "$checkpoint" \
+        "${DEVICE[@]}" "${COMMON[@]}" --seed "$SEED" --max-tokens 8000 ${BPE:+--remove-bpe "$BPE"} "$@"
+    mv "$out.part" "$out"
+}
+
+# generate NAME [FLAGS...]: translate the test set with $RUN/NAME's best checkpoint.
 generate() {
     local name="$1"; shift
     say "$name: translating the test set"
-    run "$RUN/$name/test.part" fairseq-generate "$DATA" "${USER_DIR[@]}" --task noisy_translation --path "$RUN/$name/checkpoint_best.pt" \
-        "${DEVICE[@]}" "${COMMON[@]}" --seed "$SEED" --max-tokens 8000 ${BPE:+--remove-bpe "$BPE"} "$@"
-    mv "$RUN/$name/test.part" "$RUN/$name/test.out"
+    translate "$RUN/$name/checkpoint_best.pt" "$RUN/$name/test.out" --task noisy_translation "$@"
 }
 
 # Seconds that stage NAME has trained (since its last start, if it was killed in between).

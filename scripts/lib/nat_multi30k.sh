@@ -1,0 +1,20 @@
+# nat.sh --small: Multi30k en-de, 3+3 layers, 128 wide. Sourced by nat.sh.
+
+source "$ROOT/scripts/lib/multi30k_bpe.sh"
+PIECES="$RUN/pieces.train"
+TEST_SET="Multi30k test2016 en-de, lc.norm.tok"
+SIZE=(--encoder-layers 3 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4
+    --decoder-layers 3 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4
+    --encoder-normalize-before --decoder-normalize-before --dropout 0.1)
+MODEL+=("${SIZE[@]}")
+[ "$ARCH" != levt ] || MODEL+=(--early-exit 3,3,3)
+BATCH=(--max-tokens 1500 --max-tokens-valid 6000 --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0
+    --lr-scheduler inverse_sqrt)
+UPDATES=1000
+CE_STAGE=(--label-smoothing 0.1 --lr 2e-3 --warmup-updates 1000 --max-epoch 20)
+SECOND_STAGE=(--lr 5e-4 --warmup-updates 100 --max-update "$UPDATES" --validate-interval-updates 100
+    --save-interval-updates 100 --keep-interval-updates 5)
+TEACHER=(--max-tokens 1000 --lr 5e-3 --warmup-updates 400 --clip-norm 0.1 --max-epoch 12 --patience 2)
+
+bash "$ROOT/scripts/prepare/multi30k.sh" "$TEXT" --test test_2016_flickr ${DATA_DIR:+--data "$DATA_DIR"}
+prepare_data() { binarise en de; }
