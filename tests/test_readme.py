@@ -56,6 +56,19 @@ def test_every_flag_of_the_task_is_documented_with_its_default():
     assert documented == {name for name in existing if name.startswith("--target-noise")}
 
 
+def test_the_own_flags_of_the_other_task_are_documented_with_their_defaults():
+    from fairseq.tasks.translation_lev import TranslationLevenshteinConfig
+
+    from fairseq_eisl.tasks.noisy_translation_lev import NoisyTranslationLevConfig
+
+    documented, existing = check_table(
+        "| flag of `--task noisy_translation_lev` |", NoisyTranslationLevConfig
+    )
+    stock = TranslationLevenshteinConfig.__dataclass_fields__
+    own = {name for name in existing if name[2:].replace("-", "_") not in stock}
+    assert documented == {name for name in own if not name.startswith("--target-noise")}
+
+
 def test_files_named_in_the_readme_exist():
     for path in re.findall(r"(?:bash |\]\()((?:scripts|data|tests|docs)/[\w./-]+)", README):
         assert (ROOT / path).exists(), path

@@ -1,7 +1,7 @@
 """``--criterion eisl``: the Edit-Invariant Sequence Loss on fairseq models."""
 
 import math
-from typing import Dict
+from typing import Any, Dict
 
 import torch
 from fairseq import utils
@@ -189,7 +189,7 @@ class EISLCriterion(FairseqCriterion):
         return loss.squeeze(-1).sum(1) / real.sum(1).clamp(min=1), nll
 
     @torch.no_grad()
-    def _statistics(self, terms: EISLTerms, tokens: Tensor, mask: Tensor) -> Dict[str, Tensor]:
+    def _statistics(self, terms: EISLTerms, tokens: Tensor, mask: Tensor) -> Dict[str, Any]:
         """Sums over sentences or tokens; ``reduce_metrics`` makes them averages."""
         used = terms.weights.gt(0)
         log = {}
@@ -204,7 +204,7 @@ class EISLCriterion(FairseqCriterion):
         share = terms.weights / terms.weights.sum(1, keepdim=True).clamp(min=1e-12)
         same = tokens[:, 1:].eq(tokens[:, :-1]) & mask[:, 1:] & mask[:, :-1]
         log["selection_entropy"] = (share * terms.entropy).sum()
-        log["selection_rows"] = mask.new_tensor(len(share), dtype=torch.long)
+        log["selection_rows"] = len(share)
         log["candidate_tokens"] = mask.sum()
         log["candidate_repeats"] = same.sum()
         return log

@@ -195,7 +195,7 @@ def test_impossible_tokens_stay_finite(build):
 
 TRAINING_LOG = {
     *("loss", "ntokens", "nsentences", "sample_size", "eisl", "target_tokens"),
-    *("selection_entropy", "candidate_tokens", "candidate_repeats"),
+    *("selection_entropy", "selection_rows", "candidate_tokens", "candidate_repeats"),
     *("order_2", "order_2_sentences", "order_short", "order_short_sentences"),
 }
 CE_LOG = {"ce", "nll", "nll_tokens"}
@@ -226,14 +226,14 @@ def test_two_workers_by_hand():
         **dict(ce=2.0, nll=10 * math.log(2), nll_tokens=10),
         **{"order_2": 3.0, "order_2_sentences": 2, "order_-1": 0.0, "order_-1_sentences": 0},
         **{"order_short": 0.0, "order_short_sentences": 0},
-        **dict(candidate_tokens=8, candidate_repeats=1, selection_entropy=1.0),
+        **dict(candidate_tokens=8, candidate_repeats=1, selection_entropy=1.0, selection_rows=2),
     }
     second = {
         **dict(loss=3.0, eisl=1.0, ntokens=5, nsentences=1, sample_size=1, target_tokens=5),
         **dict(ce=4.0, nll=20 * math.log(2), nll_tokens=5),
         **{"order_2": 0.0, "order_2_sentences": 0, "order_-1": 7.0, "order_-1_sentences": 1},
         **{"order_short": 0.0, "order_short_sentences": 0},
-        **dict(candidate_tokens=2, candidate_repeats=1, selection_entropy=0.5),
+        **dict(candidate_tokens=2, candidate_repeats=1, selection_entropy=0.5, selection_rows=1),
     }
     expected = {
         "loss": 9 / 3,
