@@ -6,9 +6,9 @@
 # Options:
 #   --data DIR     folder with the Multi30k files (default: they are fetched)
 #   --noise SPEC   repeat:0.5 (default), blank:0.4, shuffle:3, synthetic:5, ...
-#   --small        a Transformer of 1.9 M parameters: about 34 CPU minutes from scratch. It undoes
-#                  repetition; blanks and shuffled text need a model that knows the target language,
-#                  such as BART (README: what failed)
+#   --small        a Transformer of 1.9 M parameters: 34 to 43 CPU minutes from scratch. It undoes
+#                  repetition and some blanks; shuffled text needs a model that knows the target
+#                  language, such as BART
 #   --bart DIR     unpacked bart.base (model.pt, dict.txt, encoder.json, vocab.bpe; default: fetched)
 #   --out DIR      default: runs/multi30k/<model>-<noise>-seed<N>; run it again to go on after a kill
 #   --seed N       of training and noise (default: 1)

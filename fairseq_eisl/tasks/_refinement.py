@@ -1,12 +1,14 @@
 """Decoding with fairseq's non-autoregressive models: lengths that fit, candidates, reranking."""
 
 from contextlib import ExitStack, contextmanager
-from typing import Any, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
+from fairseq.models import BaseFairseqModel
 from fairseq.models.nat import (
     CMLMNATransformerModel,
+    FairseqNATModel,
     IterNATransformerModel,
     NATransformerModel,
 )
@@ -35,7 +37,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
             (``contiguous``) or the b most likely ones (``top-k``).
         remove_repeats: drop every token that repeats the one before it.
         max_length: most tokens of a hypothesis, bos and eos included (and never more
-            than the model has positions for).
+            than the models have positions for).
 
     The others are the stock arguments.
     """
@@ -62,107 +64,191 @@ class RefinementGenerator(IterativeRefinementGenerator):
     @torch.no_grad()
     def generate(self, models, sample, prefix_tokens=None, constraints=None):
         """Hypotheses of a batch, as the stock generator returns them."""
-        own = models[:-1] if self.reranking else models
-        if self.reranking and len(models) < 2:
-            raise ValueError(
-                "--iter-decode-with-external-reranker needs two models, --path NAT.pt:AR.pt"
-            )
-        if self.beam_size > 1 and not models[0].allow_length_beam:
-            raise ValueError(
-                f"--iter-decode-with-beam {self.beam_size}: {type(models[0]).__name__} predicts no "
-                "length, so there are no length candidates"
-            )
-        bounded = [_Bounded(model, self) for model in own]
+        models = [_unwrapped(model) for model in models]
+        self._check(models)
+        own, reranker = (models[:-1], models[-1]) if self.reranking else (models, None)
+        limit = self._limit(own, reranker)
+        given: List[Any] = [_Bounded(model, limit, self.length_candidates) for model in own]
         with ExitStack() as stack:
-            for model in own:
-                stack.enter_context(_guarded(model, bounded[0].limit))
-            found = super().generate(
-                [*bounded, *models[len(own) :]], sample, prefix_tokens, constraints
-            )
+            stack.callback(vars(self).update, adaptive=self.adaptive, reranking=self.reranking)
+            if self.beam_size > 1:
+                # Stock compares the candidates' scores in numpy, which takes none from a GPU.
+                # Those of a reranker pass through ``rerank``, so let all of them.
+                given.append(reranker or _OwnScores())
+                self.reranking = True
+            if isinstance(own[0], CMLMNATransformerModel):
+                # It masks its least likely words again after each pass but the last. Stock takes
+                # two equal outputs for the end, and would return one with its masks.
+                self.adaptive = False
+            for context in _mends(own, limit, self):
+                stack.enter_context(context)
+            found = super().generate(given, sample, prefix_tokens, constraints)
         if self.remove_repeats:
             for hypotheses in found:
                 for hypothesis in hypotheses:
                     _remove_repeats(hypothesis)
         return found
 
+    def _check(self, models):
+        flag = "--iter-decode-with-external-reranker"
+        if self.reranking and len(models) < 2:
+            raise ValueError(f"{flag} needs two models, --path NAT.pt:AR.pt")
+        if self.reranking and self.beam_size < 2:
+            raise ValueError(
+                f"{flag} chooses among length candidates; it needs --iter-decode-with-beam 2 or "
+                f"more, not {self.beam_size}"
+            )
+        if self.reranking and isinstance(models[-1], FairseqNATModel):
+            raise ValueError(
+                f"{flag}: the last model of --path must be autoregressive; "
+                f"{type(models[-1]).__name__} is not"
+            )
+        own = models[: len(models) - int(self.reranking)]
+        for model in own:
+            name = type(model).__name__
+            if not isinstance(model, FairseqNATModel):
+                raise ValueError(
+                    f"--path: {name} is autoregressive; decode it with --task noisy_translation"
+                )
+            if self.beam_size > 1 and not model.allow_length_beam:
+                raise ValueError(
+                    f"--iter-decode-with-beam {self.beam_size}: {name} predicts no length, so "
+                    "there are no length candidates"
+                )
+            if len(own) > 1 and not model.allow_ensemble:
+                raise ValueError(f"--path: {name} decodes alone, not in an ensemble of {len(own)}")
+
+    def _limit(self, own, reranker) -> int:
+        """Most tokens of a hypothesis."""
+        limits = [self.max_length]
+        for model in own:
+            limits += [model.max_positions()[1], model.decoder.max_positions()]
+        if reranker is not None:
+            # It reads eos and the words. A model is free to write a word in place of bos or eos.
+            limits.append(reranker.max_positions()[1] - 1)
+        return int(min(limit for limit in limits if limit is not None))
+
     def rerank(self, reranker, finalized, encoder_input, beam_size):
         """Score hypotheses by an autoregressive model: mean log-probability (nats) a token.
 
-        The sources of non-autoregressive models begin with bos, the reranker's do not.
+        What is scored is what a reader gets to see, and the end: the words without any bos,
+        eos or pad, of which a non-autoregressive model may write some in the midst, and one
+        eos. Its sources begin with bos, the reranker's do not.
         """
-        source, lengths = encoder_input
-        source, lengths = _without_bos(source, lengths, self.bos, self.pad)
-        repeat = torch.arange(len(source), device=source.device).repeat_interleave(beam_size)
-        encoded = reranker.encoder(source, src_lengths=lengths)
-        encoded = reranker.encoder.reorder_encoder_out(encoded, repeat)
-        rows = [hypothesis[0]["tokens"] for hypothesis in finalized]
-        width = max(len(row) for row in rows)
-        tokens = torch.full((len(rows), width), self.pad, device=source.device, dtype=torch.long)
-        real = torch.zeros_like(tokens, dtype=torch.bool)
-        for i, row in enumerate(rows):
-            tokens[i, : len(row)], real[i, : len(row)] = row, True
-        # The model may itself write pad somewhere inside; only our own padding is not scored.
-        target, real = tokens[:, 1:], real[:, 1:]
-        prefix = tokens[:, :-1].clone()
-        prefix[:, 0] = self.eos  # autoregressive models start from eos
-        logits = reranker.decoder(prefix, encoder_out=encoded)
-        log_probs = reranker.get_normalized_probs(logits, log_probs=True)
-        scores = log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float()
-        means = scores.masked_fill(~real, 0.0).sum(1) / real.sum(1).clamp(min=1)
-        for hypothesis, score in zip(finalized, means):
-            hypothesis[0]["score"] = score.cpu()
+        if isinstance(reranker, _OwnScores):
+            scores = torch.stack([hypotheses[0]["score"] for hypotheses in finalized])
+        else:
+            source, lengths = _without_bos(*encoder_input, bos=self.bos, pad=self.pad)
+            repeat = torch.arange(len(source), device=source.device).repeat_interleave(beam_size)
+            encoded = reranker.encoder(source, src_lengths=lengths)
+            encoded = reranker.encoder.reorder_encoder_out(encoded, repeat)
+            special = source.new_tensor([self.bos, self.eos, self.pad])
+            rows = [hypotheses[0]["tokens"] for hypotheses in finalized]
+            rows = [row[~torch.isin(row, special)] for row in rows]
+            target = source.new_full((len(rows), 1 + max(map(len, rows))), self.pad)
+            for i, row in enumerate(rows):
+                target[i, : len(row)] = row
+                target[i, len(row)] = self.eos
+            # Autoregressive models start from eos. They never look ahead, so that what comes
+            # after the end of a shorter hypothesis does not matter.
+            prefix = target.roll(1, dims=1)
+            prefix[:, 0] = self.eos
+            output = reranker.decoder(prefix, encoder_out=encoded)
+            log_probs = reranker.get_normalized_probs(output, log_probs=True)
+            scores = log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float()
+            real = target.ne(self.pad)
+            scores = scores.masked_fill(~real, 0.0).sum(1) / real.sum(1)
+        # A hypothesis without any token has no mean; it must not win.
+        scores = scores.float().masked_fill(scores.isnan(), -float("inf"))
+        for hypotheses, score in zip(finalized, scores.tolist()):
+            hypotheses[0]["score"] = score
         return finalized
 
 
-class _Bounded:
-    """A model whose first lengths are clamped; everything else is the model's own."""
+def _unwrapped(model) -> BaseFairseqModel:
+    """The model inside its distributed wrappers, in which validation hands it over."""
+    while not isinstance(model, BaseFairseqModel) and hasattr(model, "module"):
+        model = model.module
+    return model
 
-    def __init__(self, model, generator: RefinementGenerator):
-        self._model = model
-        self._generator = generator
-        limits = [model.max_positions()[1], model.decoder.max_positions(), generator.max_length]
-        self.limit = int(min(limit for limit in limits if limit))
+
+class _OwnScores:
+    """Stands in for a reranker where candidates keep the scores that they have."""
+
+    def eval(self):
+        return self
+
+
+class _Bounded:
+    """A model whose first lengths are clamped; everything else is the model's own.
+
+    Args:
+        limit: most tokens of a hypothesis.
+        candidates: how a length beam chooses, one of ``LENGTH_CANDIDATES``.
+    """
+
+    def __init__(self, model, limit: int, candidates: str):
+        self._model, self._limit, self._candidates = model, limit, candidates
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
     def enable_ensemble(self, models):
-        self._model.enable_ensemble([getattr(model, "_model", model) for model in models])
+        self._model.enable_ensemble([model._model for model in models])
+
+    def forward_encoder(self, encoder_input):
+        out = self._model.forward_encoder(encoder_input)
+        # An ensemble keeps the states of all layers. Nobody needs them, and stock reorders them
+        # in place, so that choosing some sentences for one step loses the others' for good.
+        out["encoder_states"] = []
+        return out
 
     def initialize_output_tokens(self, encoder_out, src_tokens):
         out = self._model.initialize_output_tokens(encoder_out, src_tokens)
-        self._encoder_out = encoder_out
-        self._source = src_tokens
+        self._encoder_out, self._source = encoder_out, src_tokens
         lengths = out.output_tokens.ne(self._model.pad).sum(1)
-        if int(lengths.max()) <= self.limit:
-            return out
-        return self._blank(out, lengths)
+        return out if int(lengths.max()) <= self._limit else self._blank(out, lengths)
 
     def regenerate_length_beam(self, decoder_out, beam_size):
-        lengths = decoder_out.output_tokens.ne(self._model.pad).sum(1, keepdim=True)
-        if self._generator.length_candidates == "top-k":
+        if self._candidates == "top-k":
             lengths = self._most_likely(beam_size)
         else:
-            steps = torch.arange(beam_size, device=lengths.device) - beam_size // 2
-            lengths = lengths + steps
+            lengths = decoder_out.output_tokens.ne(self._model.pad).sum(1, keepdim=True)
+            lengths = lengths + torch.arange(beam_size, device=lengths.device) - beam_size // 2
         return self._blank(decoder_out, lengths.flatten())
 
+    def forward_decoder(self, decoder_out, encoder_out, **options):
+        if not isinstance(self._model, CMLMNATransformerModel):
+            return self._model.forward_decoder(decoder_out, encoder_out, **options)
+        if decoder_out.step == 0:
+            self._fixed = decoder_out.output_tokens.ne(self._model.unk)
+        # The least likely positions are masked again. A word that the model is sure of has a
+        # log-probability of 0, as have bos, eos and padding: these must rank above it.
+        decoder_out.output_scores.masked_fill_(self._fixed, 1.0)
+        out = self._model.forward_decoder(decoder_out, encoder_out, **options)
+        out.output_scores.masked_fill_(self._fixed, 0.0)
+        return out
+
     def _most_likely(self, count: int) -> Tensor:
-        """(B, count) the most likely lengths that fit, best first."""
+        """(B, count) the most likely lengths, best first; those out of bounds are clamped."""
         decoder = self._model.decoder
         scores = decoder.forward_length(normalize=True, encoder_out=self._encoder_out)
         lengths = torch.arange(scores.size(1), device=scores.device).expand(scores.shape)
         if decoder.pred_length_offset:
-            source = self._source.ne(self._model.pad).sum(1, keepdim=True)
-            lengths = lengths - 128 + source
-        fits = (lengths >= 2) & (lengths <= self.limit)
-        best = scores.masked_fill(~fits, -float("inf")).topk(count, 1).indices
-        return lengths.gather(1, best)
+            lengths = lengths - 128 + self._source.ne(self._model.pad).sum(1, keepdim=True)
+        lengths = lengths.clamp(min=2, max=self._limit)
+        # Clamped lengths coincide; their probabilities add up, so that all candidates differ.
+        # float64 tells apart the small ones of a model that is sure of its length.
+        mass = scores.new_zeros(len(scores), int(lengths.max()) + 1, dtype=torch.double)
+        mass.scatter_add_(1, lengths, scores.double().exp())
+        mass[:, :2] = -1.0  # no such length: these come last, and are clamped
+        best = mass.topk(min(count, mass.size(1)), 1).indices
+        return best[:, torch.arange(count, device=best.device).clamp(max=best.size(1) - 1)]
 
     def _blank(self, out, lengths: Tensor):
         """``bos unk .. unk eos`` rows of (N,) lengths, clamped to what the model can hold."""
         model = self._model
-        lengths = lengths.clamp(min=2, max=self.limit)
+        lengths = lengths.clamp(min=2, max=self._limit)
         place = torch.arange(int(lengths.max()), device=lengths.device).unsqueeze(0)
         tokens = torch.full_like(place, model.unk).expand(len(lengths), -1).clone()
         tokens[place.ge(lengths.unsqueeze(1))] = model.pad
@@ -172,43 +258,90 @@ class _Bounded:
         return out._replace(output_tokens=tokens, output_scores=scores)
 
 
+# -- methods of the decoders, held back while decoding ---------------------------------------
+
+
+def _mends(models: Sequence, limit: int, generator: RefinementGenerator):
+    """Contexts to decode in; afterwards the models are as before."""
+    for part in (models[0].encoder, models[0].decoder):
+        yield _replaced(part, ensemble_models=part.ensemble_models)  # else they stay an ensemble
+    # The first decoder speaks for an ensemble.
+    if hasattr(models[0].decoder, "forward_mask_ins"):
+        yield _replaced(models[0].decoder, **_levenshtein(models[0], limit, generator))
+    elif len(models) > 1:
+        for i, model in enumerate(models):
+            yield _replaced(model.decoder, forward_copying_source=_copying(model.decoder, i))
+
+
 @contextmanager
-def _guarded(model, limit: int):
-    """While it lasts, a Levenshtein model inserts no more placeholders than fit.
-
-    It deletes, inserts placeholders and fills them in one method; what its decoder
-    says is all that can be held back from outside. Attention is held back altogether:
-    stock code mixes up the rows of it where only some sentences change, and dies.
-    """
-    decoder = model.decoder
-    if not hasattr(decoder, "forward_mask_ins"):
-        yield
-        return
-    names = ("forward_word_del", "forward_mask_ins", "forward_word_ins")
-    stock = {name: getattr(decoder, name) for name in names}
-
-    def without_attention(name):
-        return lambda *args, **options: (stock[name](*args, **options)[0], None)
-
-    def bounded(*args, prev_output_tokens, **options):
-        scores, _ = stock["forward_mask_ins"](
-            *args, prev_output_tokens=prev_output_tokens, **options
-        )
-        return _bound_insertions(scores, prev_output_tokens.ne(model.pad), limit), None
-
-    for name in stock:
-        setattr(decoder, name, bounded if name == "forward_mask_ins" else without_attention(name))
+def _replaced(module, **attributes):
+    """The module has these attributes of its own, until the end gives back those it had."""
+    before = {name: vars(module)[name] for name in attributes if name in vars(module)}
+    vars(module).update(attributes)
     try:
         yield
     finally:
-        for name in stock:
-            delattr(decoder, name)
+        for name in attributes:
+            del vars(module)[name]
+        vars(module).update(before)
 
 
-def _bound_insertions(scores: Tensor, real: Tensor, limit: int) -> Tensor:
-    """(B, T - 1, N) scores of inserting 0..N-1 placeholders after each token but the last,
-    changed where the most likely numbers would make a row of ``real`` (B, T) too long."""
-    wanted = scores.argmax(2).masked_fill(~real[:, 1:], 0)
+def _copying(decoder, index: int) -> Callable:
+    """``--src-embedding-copy``: stock hands each decoder the embeddings of the whole ensemble."""
+    stock = decoder.forward_copying_source
+    return lambda source, *masks: stock(source[..., index] if source.dim() == 4 else source, *masks)
+
+
+def _levenshtein(model, limit: int, generator: RefinementGenerator) -> Dict[str, Callable]:
+    """The decoder's methods for a model that deletes, inserts placeholders and fills them.
+
+    It does so in one method; what its decoder says is all that can be held back from outside.
+    Attention is held back altogether: stock code mixes up the rows of it where only some
+    sentences change, and dies.
+    """
+    decoder = model.decoder
+    delete, insert, fill = (
+        getattr(decoder, name)
+        for name in ("forward_word_del", "forward_mask_ins", "forward_word_ins")
+    )
+
+    def forward_word_del(**inputs):
+        return delete(**inputs)[0], None
+
+    def forward_mask_ins(**inputs):
+        real = inputs["prev_output_tokens"].ne(model.pad)
+        # Stock lets no slot take more than this many.
+        source = (~inputs["encoder_out"]["encoder_padding_mask"][0]).sum(1)
+        most = (source * generator.max_ratio).clamp(min=10).long()
+        scores = insert(**inputs)[0]
+        return _bound_insertions(scores, real, limit, most, generator.eos_penalty), None
+
+    def forward_word_ins(**inputs):
+        # A pad in the midst is taken for the end: the row loses as many tokens there, unless
+        # another of the batch is longer.
+        scores = fill(**inputs)[0]
+        scores[..., model.pad] = -float("inf")
+        return scores, None
+
+    return {f.__name__: f for f in (forward_word_del, forward_mask_ins, forward_word_ins)}
+
+
+def _bound_insertions(
+    scores: Tensor, real: Tensor, limit: int, most: Tensor, eos_penalty: float = 0.0
+) -> Tensor:
+    """Scores changed only where the most likely insertions would make a row too long.
+
+    Args:
+        scores: (B, T - 1, N) of inserting 0..N-1 placeholders after each token but the last.
+        real: (B, T) bool, what is no padding.
+        limit: most tokens of a row.
+        most: (B,) most insertions of one slot, which the model itself respects.
+        eos_penalty: what the model will take from the scores of inserting nothing.
+    """
+    penalised = scores.clone()
+    penalised[..., 0] -= eos_penalty
+    wanted = penalised.argmax(2).masked_fill(~real[:, 1:], 0)
+    wanted = torch.minimum(wanted, most.unsqueeze(1))
     room = (limit - real.sum(1, keepdim=True)).clamp(min=0)
     before = wanted.cumsum(1) - wanted
     allowed = torch.minimum(wanted, (room - before).clamp(min=0))
@@ -217,15 +350,20 @@ def _bound_insertions(scores: Tensor, real: Tensor, limit: int) -> Tensor:
     return scores.masked_fill(cut & ~keep, -float("inf"))
 
 
+# -- tokens ----------------------------------------------------------------------------------
+
+
 def _without_bos(source: Tensor, lengths: Tensor, bos: int, pad: int):
-    """The same sources without their first token, if all of them begin with bos."""
-    rows = [row[row.ne(pad)] for row in source]
-    if not all(len(row) > 1 and int(row[0]) == bos for row in rows):
-        return source, lengths
-    out = source.new_full((source.size(0), source.size(1) - 1), pad)
-    for i, row in enumerate(rows):
-        out[i, : len(row) - 1] = row[1:]
-    return out, lengths - 1
+    """(B, S) sources, padded on either side, without the bos that they begin with;
+    padded on the right."""
+    first = source.ne(pad).int().argmax(1)
+    begins = source.gather(1, first.unsqueeze(1)).squeeze(1).eq(bos).long()
+    lengths = lengths - begins
+    place = torch.arange(int(lengths.max()), device=source.device).unsqueeze(0)
+    tokens = source.gather(
+        1, ((first + begins).unsqueeze(1) + place).clamp(max=source.size(1) - 1)
+    )
+    return tokens.masked_fill(place.ge(lengths.unsqueeze(1)), pad), lengths
 
 
 def _remove_repeats(hypothesis: dict):
