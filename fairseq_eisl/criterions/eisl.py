@@ -192,7 +192,7 @@ class EISLCriterion(FairseqCriterion):
     def _statistics(self, terms: EISLTerms, tokens: Tensor, mask: Tensor) -> Dict[str, Any]:
         """Sums over sentences or tokens; ``reduce_metrics`` makes them averages."""
         used = terms.weights.gt(0)
-        log = {}
+        log: Dict[str, Any] = {}
         orders = [*self.options.ngrams, "short"]
         if any(
             n in (0, 1) and w > 0 for n, w in zip(self.options.ngrams, self.options.order_weights)

@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from .comparison import bleu_kind, identity, number, only, repetition_reference
 from .rows import Row, check_columns
 
-METRICS = ("bleu", "repetition")
+METRICS = ("bleu", "repetition", "length_error")
 _NEEDED = ("system", "iterations", "bleu_signature", *METRICS)
 
 

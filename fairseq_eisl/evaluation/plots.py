@@ -43,6 +43,7 @@ _PANELS = (
     _Panel("repetition", "Repeated words", "% of words", 1),
     _Panel("length_ratio", "Length", "words / reference words", 2),
 )
+_ITERATION_PANELS = (*_PANELS[:2], _Panel("length_error", "Length error", "words", 1))
 
 
 def compare(rows: Sequence[Row], path: str) -> None:
@@ -163,7 +164,7 @@ def _legend(figure, axis, note: str = "") -> None:
 
 
 def iterations(data: Iterations, path: str) -> None:
-    """BLEU and repetition rate against refinement iterations, one line a system.
+    """BLEU, repetition rate and length error against refinement iterations, one line a system.
 
     With several seeds a line is their mean, in a band from the least to the largest.
 
@@ -173,8 +174,8 @@ def iterations(data: Iterations, path: str) -> None:
     if len(data.lines) > len(_COLOURS):
         raise ValueError(f"{len(data.lines)} systems, at most {len(_COLOURS)} have a colour")
     with _figure(path, (_WIDTH, 4.0)) as figure:
-        axes = figure.subplots(1, 2)
-        for axis, panel in zip(axes, _PANELS):
+        axes = figure.subplots(1, 3)
+        for axis, panel in zip(axes, _ITERATION_PANELS):
             for i, (name, line) in enumerate(data.lines.items()):
                 values = [
                     [math.nan] if any(map(math.isnan, seeds)) else seeds
@@ -189,11 +190,12 @@ def iterations(data: Iterations, path: str) -> None:
             last = max(line.iterations[-1] for line in data.lines.values())
             axis.set_xlim(-0.03 * last - 0.2, last * 1.03 + 0.2)
             axis.xaxis.get_major_locator().set_params(integer=True)
-            axis.set_xlabel("refinement iterations (0: one pass)")
+            axis.set_xlabel("refinement iterations")
             axis.set_ylabel(panel.unit)
             axis.set_title(panel.title, loc="left")
             axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-        axes[1].set_ylim(bottom=0)
+        for axis in axes[1:]:
+            axis.set_ylim(bottom=0)
         if data.repetition_reference is not None:
             _draw_reference_line(axes[1], _PANELS[1].unit, data.repetition_reference)
         seeds = f"seed {data.seeds[0]}" if data.seeds[0] else ""

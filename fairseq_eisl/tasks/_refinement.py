@@ -42,6 +42,9 @@ class RefinementGenerator(IterativeRefinementGenerator):
     The others are the stock arguments.
     """
 
+    adaptive: bool
+    reranking: bool
+
     def __init__(
         self,
         *args,
@@ -70,7 +73,8 @@ class RefinementGenerator(IterativeRefinementGenerator):
         limit = self._limit(own, reranker)
         given: List[Any] = [_Bounded(model, limit, self.length_candidates) for model in own]
         with ExitStack() as stack:
-            stack.callback(vars(self).update, adaptive=self.adaptive, reranking=self.reranking)
+            stack.callback(setattr, self, "adaptive", self.adaptive)
+            stack.callback(setattr, self, "reranking", self.reranking)
             if self.beam_size > 1:
                 # Stock compares the candidates' scores in numpy, which takes none from a GPU.
                 # Those of a reranker pass through ``rerank``, so let all of them.
@@ -138,7 +142,8 @@ class RefinementGenerator(IterativeRefinementGenerator):
         if isinstance(reranker, _OwnScores):
             scores = torch.stack([hypotheses[0]["score"] for hypotheses in finalized])
         else:
-            source, lengths = _without_bos(*encoder_input, bos=self.bos, pad=self.pad)
+            source, lengths = encoder_input
+            source, lengths = _without_bos(source, lengths, self.bos, self.pad)
             repeat = torch.arange(len(source), device=source.device).repeat_interleave(beam_size)
             encoded = reranker.encoder(source, src_lengths=lengths)
             encoded = reranker.encoder.reorder_encoder_out(encoded, repeat)
@@ -160,7 +165,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
             scores = scores.masked_fill(~real, 0.0).sum(1) / real.sum(1)
         # A hypothesis without any token has no mean; it must not win.
         scores = scores.float().masked_fill(scores.isnan(), -float("inf"))
-        for hypotheses, score in zip(finalized, scores.tolist()):
+        for hypotheses, score in zip(finalized, scores.cpu()):
             hypotheses[0]["score"] = score
         return finalized
 
@@ -327,7 +332,11 @@ def _levenshtein(model, limit: int, generator: RefinementGenerator) -> Dict[str,
 
 
 def _bound_insertions(
-    scores: Tensor, real: Tensor, limit: int, most: Tensor, eos_penalty: float = 0.0
+    scores: Tensor,
+    real: Tensor,
+    limit: int,
+    most: Optional[Tensor] = None,
+    eos_penalty: float = 0.0,
 ) -> Tensor:
     """Scores changed only where the most likely insertions would make a row too long.
 
@@ -341,7 +350,8 @@ def _bound_insertions(
     penalised = scores.clone()
     penalised[..., 0] -= eos_penalty
     wanted = penalised.argmax(2).masked_fill(~real[:, 1:], 0)
-    wanted = torch.minimum(wanted, most.unsqueeze(1))
+    if most is not None:
+        wanted = torch.minimum(wanted, most.unsqueeze(1))
     room = (limit - real.sum(1, keepdim=True)).clamp(min=0)
     before = wanted.cumsum(1) - wanted
     allowed = torch.minimum(wanted, (room - before).clamp(min=0))
@@ -360,9 +370,7 @@ def _without_bos(source: Tensor, lengths: Tensor, bos: int, pad: int):
     begins = source.gather(1, first.unsqueeze(1)).squeeze(1).eq(bos).long()
     lengths = lengths - begins
     place = torch.arange(int(lengths.max()), device=source.device).unsqueeze(0)
-    tokens = source.gather(
-        1, ((first + begins).unsqueeze(1) + place).clamp(max=source.size(1) - 1)
-    )
+    tokens = source.gather(1, ((first + begins).unsqueeze(1) + place).clamp(max=source.size(1) - 1))
     return tokens.masked_fill(place.ge(lengths.unsqueeze(1)), pad), lengths
 
 

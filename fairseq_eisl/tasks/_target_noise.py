@@ -103,7 +103,9 @@ class TargetNoise(TranslationTask):
     def build_model(self, cfg, from_checkpoint=False):
         model = super().build_model(cfg, from_checkpoint)
         name = type(model).__name__
-        if isinstance(model, FairseqNATModel) == self.autoregressive:
+        # The other task decodes with autoregressive models, too: they rerank.
+        reranker = from_checkpoint and not self.autoregressive
+        if isinstance(model, FairseqNATModel) == self.autoregressive and not reranker:
             kind, task = (
                 ("is not autoregressive", "noisy_translation_lev (or translation_lev)")
                 if self.autoregressive

@@ -60,5 +60,6 @@ def row(system="CE", noise="repeat:0.5", seed="1", **changes):
         "repetition": "39.90" if system == "CE" else "7.30",
         "repetition_reference": "0.01",
         "length_ratio": "1.720" if system == "CE" else "1.060",
+        "length_error": "6.10" if system == "CE" else "1.20",
     }
     return {**values, **changes}

@@ -163,7 +163,7 @@ def test_a_stage_begins_where_the_one_before_ended(tmp_path, figures, start, upd
 def test_no_text_of_iterations_lies_on_another(tmp_path, figures, name):
     plots.iterations(iteration_lines(ITERATIONS[name]), str(tmp_path / "x.png"))
     texts = check_layout(figures[0])
-    assert texts.count("refinement iterations (0: one pass)") == 2
+    assert texts.count("refinement iterations") == 3 and "Length error" in texts
     assert any("BLEU (0 to 100)" in text for text in texts)
     assert any("% of words\n(dashed: reference, 0.01)" in text for text in texts)
     assert any("noise repeat:0.5" in text.replace("\n", " ") for text in texts)
@@ -173,14 +173,15 @@ def test_no_text_of_iterations_lies_on_another(tmp_path, figures, name):
 
 def test_a_line_over_iterations_is_the_mean_of_the_seeds_in_a_band(tmp_path, figures):
     plots.iterations(iteration_lines(ITERATIONS["seeds"]), str(tmp_path / "x.png"))
-    bleu, repetition = figures[0].axes
+    bleu, repetition, length = figures[0].axes
     assert [line.get_label() for line in bleu.lines] == ["CE", "EISL"]
     assert list(bleu.lines[0].get_xdata()) == [0, 1, 2, 4, 9]
     assert list(bleu.lines[0].get_ydata()) == [21.5, 22.5, 23.5, 25.5, 30.5]
     band = bleu.collections[0].get_paths()[0].vertices
     assert {y for x, y in band if x == 4} == {25.0, 26.0}
     assert list(repetition.lines[1].get_ydata()) == [7.3] * 5
-    for axis in (bleu, repetition):
+    assert list(length.lines[0].get_ydata()) == [6.1] * 5
+    for axis in (bleu, repetition, length):
         low, high = axis.get_xlim()
         ticks = [tick for tick in axis.get_xticks() if low <= tick <= high]
         assert len(ticks) > 1 and all(tick == int(tick) for tick in ticks)

@@ -1,83 +1,31 @@
-"""Decoding with the five non-autoregressive models: what fits, what is tried, what is chosen."""
+"""Decoding with the five non-autoregressive models: what fits and what is tried."""
 
 import pytest
 import torch
 from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
+from fairseq.models import ARCH_MODEL_REGISTRY
 from torch.nn import functional as F
 
 from fairseq_eisl.tasks import _refinement as refinement
 from fairseq_eisl.tasks._refinement import RefinementGenerator
-from tests import toy as toy_corpus
 from tests.criterions.conftest import SENTENCES
-from tests.toy import NAT_ARCHS
-
-BOS, PAD, EOS, UNK = 0, 1, 2, 3
-LIMIT = 16
-LIMITS = ["--max-source-positions", str(LIMIT), "--max-target-positions", str(LIMIT)]
-NAT, CRF, CMLM, LEV = (
-    *("nonautoregressive_transformer", "nacrf_transformer"),
-    *("cmlm_transformer", "levenshtein_transformer"),
+from tests.tasks.refinement_models import (
+    BOS,
+    CMLM,
+    CRF,
+    EOS,
+    LEV,
+    LIMIT,
+    NAT,
+    PAD,
+    PREDICTS_LENGTH,
+    UNK,
+    assert_equal,
+    decode,
+    each_arch,
+    sample_of,
 )
-PREDICTS_LENGTH = [arch for arch in NAT_ARCHS if arch != LEV]
-each_arch = pytest.mark.parametrize("arch", NAT_ARCHS)
-
-
-@pytest.fixture(scope="module")
-def build(toy):
-    """A random model of 16 positions, in ``tests.toy.Setup``.
-
-    ``tame``: it predicts lengths below 14 and inserts 0 to 3 words, which random
-    models seldom do.
-    """
-
-    def make(arch, *flags, tame=True, seed=2):
-        made = toy_corpus.setup(toy.bin, *LIMITS, *flags, arch=arch, scale=2, seed=seed)
-        decoder = made.model.eval().decoder
-        if arch not in NAT_ARCHS:
-            return made
-        first, count = (0, 4) if arch == LEV else (2, 12)
-        if getattr(decoder, "pred_length_offset", False):
-            first, count = 125, 7
-        classes = torch.arange(256)
-        others = (classes < first) | (classes >= first + count)
-        with torch.no_grad():
-            for name in ("embed_length", "embed_mask_ins", "embed_word_del"):
-                if hasattr(decoder, name):  # fairseq starts them at zero
-                    weight = getattr(decoder, name).weight.normal_()
-                    if tame and len(weight) == 256:
-                        weight[others] = 0.5 * weight[first + classes[others] % count]
-        return made
-
-    return make
-
-
-def sample_of(made, sentences=SENTENCES):
-    """A batch in the order of ``sentences``."""
-    sample = made.sample(sentences)
-    order = sample["id"].argsort()
-    net_input = {k: v[order] for k, v in sample["net_input"].items() if torch.is_tensor(v)}
-    return {"id": sample["id"][order], "net_input": net_input}
-
-
-def generator(made, **options):
-    return RefinementGenerator(made.task.target_dictionary, **options)
-
-
-def decode(made, sentences=SENTENCES, others=(), kind=RefinementGenerator, **options):
-    """The best hypothesis of each sentence."""
-    models = [made.model, *(other.model for other in others)]
-    found = kind(made.task.target_dictionary, **options).generate(models, sample_of(made, sentences))
-    return [hypotheses[0] for hypotheses in found]
-
-
-def assert_equal(found, expected):
-    assert found["tokens"].tolist() == expected["tokens"].tolist()
-    assert float(found["score"]) == pytest.approx(float(expected["score"]), abs=1e-5)
-    torch.testing.assert_close(
-        found["positional_scores"], expected["positional_scores"], rtol=0, atol=1e-5
-    )
-    assert found["steps"] == expected["steps"]
-
+from tests.toy import NAT_ARCHS
 
 # -- a batch and its sentences ---------------------------------------------------------------
 
@@ -100,9 +48,18 @@ def test_a_padded_batch_is_decoded_like_its_sentences(build, arch, beam, models,
     together = decode(made, others=others, **options)
     for sentence, found in zip(SENTENCES, together):
         assert_equal(found, decode(made, [sentence], others, **options)[0])
-    assert len({tuple(found["tokens"].tolist()) for found in together}) > 3
-    if beam == "one length":
-        assert len({len(found["tokens"]) for found in together}) > 2
+    assert len({tuple(found["tokens"].tolist()) for found in together}) > 2
+    assert beam != "one length" or len({len(found["tokens"]) for found in together}) > 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sentences_that_are_edited_while_others_rest(build, seed):
+    made, other = build(LEV, seed=seed, tame=seed % 3 > 0), build(LEV, seed=seed + 1)
+    for others in ([], [other]):
+        options = {"max_iter": 4, "eos_penalty": seed % 2}
+        together = decode(made, others=others, **options)
+        for sentence, found in zip(SENTENCES, together):
+            assert_equal(found, decode(made, [sentence], others, **options)[0])
 
 
 @pytest.mark.parametrize("models", [1, 2])
@@ -176,8 +133,6 @@ def first_inputs(monkeypatch):
     """What models are given to decode in the first pass."""
     seen = []
     for arch in PREDICTS_LENGTH:
-        from fairseq.models import ARCH_MODEL_REGISTRY
-
         model = ARCH_MODEL_REGISTRY[arch]
         if "forward_decoder" in vars(model):
             stock = model.forward_decoder
@@ -225,7 +180,7 @@ def test_the_longest_and_the_shortest_length_are_clamped(
 @pytest.mark.parametrize("arch", PREDICTS_LENGTH)
 def test_contiguous_lengths_lie_around_the_most_likely(build, first_inputs, arch):
     made = build(arch)
-    decode(made)
+    decode(made, max_length=12)
     most_likely = first_inputs.pop().ne(PAD).sum(1).tolist()
     for beam, steps in ((2, (-1, 0)), (5, (-2, -1, 0, 1, 2))):
         decode(made, beam_size=beam, max_length=12)
@@ -242,7 +197,7 @@ def test_top_k_lengths_are_the_k_most_likely(build, first_inputs, offset, models
     probabilities = 0
     for setup in (made, *others):
         encoded = setup.model.encoder(net_input["src_tokens"], net_input["src_lengths"])
-        probabilities += setup.model.decoder.forward_length(True, encoded).exp()
+        probabilities += setup.model.decoder.forward_length(True, encoded).double().exp()
     decode(made, others=others, beam_size=4, length_candidates="top-k")
     rows = first_inputs.pop()
     expected = []
@@ -293,12 +248,46 @@ def test_insertions_are_cut_from_the_right_and_only_where_they_must_be():
     assert torch.equal(out, eager)
 
 
+def test_a_model_that_inserts_without_end_fills_the_table(build, monkeypatch):
+    """It wants to keep every word and to insert 200 after each."""
+    made = build(LEV)
+    for name, chosen in (("forward_mask_ins", 200), ("forward_word_del", 0)):
+        stock = getattr(made.model.decoder, name)
+
+        def always(*args, stock=stock, chosen=chosen, **options):
+            scores, attention = stock(*args, **options)
+            return F.one_hot(torch.tensor(chosen), scores.size(2)).expand_as(
+                scores
+            ) * 1.0, attention
+
+        monkeypatch.setattr(made.model.decoder, name, always)
+    for iterations in (0, 4):
+        found = decode(made, max_iter=iterations, max_ratio=20)
+        assert all(len(hypothesis["tokens"]) == LIMIT for hypothesis in found)
+
+
 def test_a_penalty_on_inserting_nothing_is_foreseen():
     scores = torch.tensor([[[2.0, 1.0, 0.0], [2.0, 0.0, 1.0]]])
     real = torch.ones(1, 3).bool()
     assert insertions(scores, real, 3)[1].tolist() == [[0, 0]]
     assert insertions(scores, real, 3, eos_penalty=5.0)[1].tolist() == [[0, 0]]
     assert insertions(scores, real, 5, eos_penalty=5.0)[1].tolist() == [[1, 1]]
+
+
+def test_no_padding_is_inserted_in_the_midst(build):
+    """Stock cuts as many tokens off the end, if no other row of the batch is longer."""
+    made = build(LEV, seed=5, tame=True)
+    favourite = decode(made)[0]["tokens"][1]
+    weight = made.model.decoder.embed_tokens.weight
+    with torch.no_grad():
+        weight[PAD] = 2 * weight[favourite]
+    try:
+        together = decode(made, max_iter=3, retain_history=True)
+        for sentence, found in zip(SENTENCES, together):
+            assert_equal(found, decode(made, [sentence], max_iter=3)[0])
+            assert all(entry["tokens"][-1] == EOS for entry in [found, *found["history"]])
+    finally:
+        weight.data[PAD] = 0
 
 
 def test_the_model_is_itself_again_even_after_an_error(build, monkeypatch):
@@ -339,147 +328,3 @@ def test_cmlm_returns_no_masks_and_rewrites_only_words(build, monkeypatch, kind,
     assert right == [kind is RefinementGenerator] * 2
     if kind is RefinementGenerator:
         assert float(found[0]["score"]) == pytest.approx(15 * sureness / 7)
-
-
-# -- after decoding --------------------------------------------------------------------------
-
-
-@each_arch
-def test_repeats_are_removed_everywhere(build, arch):
-    made = build(arch)
-    options = {"max_iter": 2, "retain_history": True}
-    shorter = 0
-    for plain, found in zip(decode(made, **options), decode(made, **options, remove_repeats=True)):
-        assert found["score"] == plain["score"]
-        for before, after in zip(
-            [plain, *plain["history"]], [found, *found["history"]], strict=True
-        ):
-            tokens = before["tokens"].tolist()
-            kept = [i for i, t in enumerate(tokens) if i == 0 or t != tokens[i - 1]]
-            assert after["tokens"].tolist() == [tokens[i] for i in kept]
-            if before["positional_scores"] is not None:
-                assert torch.equal(after["positional_scores"], before["positional_scores"][kept])
-            shorter += len(kept) < len(tokens)
-    assert shorter > 0
-
-
-@pytest.fixture(scope="module")
-def reranker(toy):
-    made = toy_corpus.setup(toy.bin, *LIMITS, scale=2)
-    made.model.eval()
-    return made
-
-
-def naive_score(model, source, tokens):
-    """Mean log-probability of the words and eos, one sentence without any padding."""
-    words = [t for t in tokens if t not in (BOS, PAD, EOS)]
-    source = torch.tensor([[t for t in source if t not in (BOS, PAD)]])
-    prefix = torch.tensor([[EOS, *words]])
-    with torch.no_grad():
-        logits = model(source, torch.tensor([source.size(1)]), prefix)
-    log_probs = model.get_normalized_probs(logits, log_probs=True)[0]
-    return sum(log_probs[i, t].item() for i, t in enumerate([*words, EOS])) / (len(words) + 1)
-
-
-@pytest.mark.parametrize("left", [False, True])
-def test_reranking_scores_each_hypothesis_as_if_alone(build, reranker, left):
-    made = build(NAT)
-    source = sample_of(made)["net_input"]["src_tokens"]
-    lengths = source.ne(PAD).sum(1)
-    if left:
-        rows = [row.roll(int(row.eq(PAD).sum())) for row in source]
-        source = torch.stack(rows)
-    rows = [
-        [BOS, 5, 6, 7, EOS],
-        [BOS, EOS],
-        [BOS, 9, PAD, 8, EOS],  # what a model may write in the midst
-        [BOS, 9, EOS, 8, EOS],
-        [BOS, 9, BOS, 8, 8, 8, EOS],
-        [4, UNK, 9],  # neither bos nor eos
-        [],
-        [BOS, *range(4, 17), EOS],
-    ] * 3
-    hypotheses = [[{"tokens": torch.tensor(row, dtype=torch.long), "score": 0.0}] for row in rows]
-    with torch.no_grad():
-        found = generator(made, beam_size=3).rerank(
-            reranker.model, hypotheses, [source, lengths], 3
-        )
-    for i, (row, (hypothesis,)) in enumerate(zip(rows, found)):
-        expected = naive_score(reranker.model, source[i // 3].tolist(), row)
-        assert hypothesis["score"] == pytest.approx(expected, abs=1e-5), row
-
-
-@pytest.mark.parametrize("arch", [NAT, CMLM])
-@pytest.mark.parametrize("beam", [2, 5])
-@pytest.mark.parametrize("choice", refinement.LENGTH_CANDIDATES)
-def test_the_reranker_chooses(build, reranker, monkeypatch, arch, beam, choice):
-    made, candidates = build(arch), []
-    stock = RefinementGenerator.rerank
-
-    def watched(self, model, finalized, *args):
-        candidates[:] = [list(hypotheses) for hypotheses in finalized]
-        return stock(self, model, finalized, *args)
-
-    monkeypatch.setattr(RefinementGenerator, "rerank", watched)
-    options = {"max_iter": 1, "beam_size": beam, "length_candidates": choice, "reranking": True}
-    found = decode(made, others=[reranker], **options)
-    sources = sample_of(made)["net_input"]["src_tokens"].tolist()
-    for i, (source, best) in enumerate(zip(sources, found)):
-        rows = [c[0]["tokens"].tolist() for c in candidates[beam * i : beam * (i + 1)]]
-        scores = [naive_score(reranker.model, source, row) for row in rows]
-        assert best["score"] == pytest.approx(max(scores), abs=1e-5)
-        assert naive_score(reranker.model, source, best["tokens"].tolist()) == pytest.approx(
-            max(scores), abs=1e-5
-        )
-
-
-def test_the_reranker_can_read_every_candidate(build, toy):
-    made = build(NAT, tame=False)
-    short = toy_corpus.setup(toy.bin, *LIMITS[:2], "--max-target-positions", "9", arch="bart_base")
-    short.model.eval()
-    for found in decode(made, others=[short], beam_size=5, reranking=True):
-        assert len(found["tokens"]) <= 8
-
-
-def test_a_hypothesis_without_tokens_never_wins(build):
-    rows = [[float("nan")], [-3.0], [-2.0], [float("nan")]]
-    finalized = [[{"score": torch.tensor(score)}] for (score,) in rows]
-    found = generator(build(NAT)).rerank(refinement._OwnScores(), finalized, None, 2)
-    assert [h[0]["score"] for h in found] == [-float("inf"), -3.0, -2.0, -float("inf")]
-
-
-# -- flags -----------------------------------------------------------------------------------
-
-
-def test_models_are_told_apart(build, reranker):
-    passes = {arch: refinement.validation_iterations(build(arch).model) for arch in NAT_ARCHS}
-    assert passes == {arch: 0 if arch in (NAT, CRF) else 9 for arch in NAT_ARCHS}
-    assert not refinement.is_one_pass(reranker.model)
-
-
-@pytest.mark.parametrize(
-    "arch, options, words",
-    [
-        (NAT, {"length_candidates": "all"}, "'all' is unknown; choose from contiguous, top-k"),
-        (NAT, {"beam_size": 0}, "--iter-decode-with-beam must be 1 or more, not 0"),
-        (LEV, {"beam_size": 3}, "--iter-decode-with-beam 3: LevenshteinTransformerModel predicts"),
-        (NAT, {"beam_size": 3, "reranking": True}, "needs two models, --path NAT.pt:AR.pt"),
-        ("transformer", {}, "TransformerModel is autoregressive; decode it with --task noisy_tr"),
-    ],
-)
-def test_flags_that_cannot_be_are_named(build, arch, options, words):
-    with pytest.raises(ValueError, match=words):
-        decode(build(arch), **options)
-
-
-@pytest.mark.parametrize(
-    "arch, options, words",
-    [
-        (CRF, {}, "NACRFTransformerModel decodes alone, not in an ensemble of 2"),
-        (NAT, {"reranking": True}, "it needs --iter-decode-with-beam 2 or more, not 1"),
-        (NAT, {"reranking": True, "beam_size": 2}, "must be autoregressive; NATransformerModel is"),
-    ],
-)
-def test_models_that_do_not_go_together_are_named(build, arch, options, words):
-    with pytest.raises(ValueError, match=words):
-        decode(build(arch), others=[build(arch)], **options)

@@ -1,0 +1,40 @@
+"""Random non-autoregressive models to decode with."""
+
+import functools
+
+import pytest
+import torch
+
+from tests import toy as toy_corpus
+from tests.tasks.refinement_models import LEV, LIMITS
+from tests.toy import NAT_ARCHS
+
+
+@pytest.fixture(scope="module")
+def build(toy):
+    """A random model of 16 positions, in ``tests.toy.Setup``.
+
+    ``tame``: it predicts lengths below 14 and inserts 0 to 3 words, which random
+    models seldom do.
+    """
+
+    @functools.lru_cache(maxsize=None)
+    def make(arch, *flags, tame=True, seed=6):
+        made = toy_corpus.setup(toy.bin, *LIMITS, *flags, arch=arch, scale=2, seed=seed)
+        decoder = made.model.eval().decoder
+        if arch not in NAT_ARCHS:
+            return made
+        first, count = (0, 4) if arch == LEV else (2, 12)
+        if getattr(decoder, "pred_length_offset", False):
+            first, count = 125, 7
+        classes = torch.arange(256)
+        others = (classes < first) | (classes >= first + count)
+        with torch.no_grad():
+            for name in ("embed_length", "embed_mask_ins", "embed_word_del"):
+                if hasattr(decoder, name):  # fairseq starts them at zero
+                    weight = getattr(decoder, name).weight.normal_()
+                    if tame and len(weight) == 256:
+                        weight[others] = 0.5 * weight[first + classes[others] % count]
+        return made
+
+    return make
