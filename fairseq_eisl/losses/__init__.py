@@ -2,6 +2,7 @@
 
 from .eisl import EISLLoss, EISLOptions, EISLTerms, eisl_logit_terms, eisl_loss
 from .exact import exact_autoregressive_eisl
+from .feature_log_probs import feature_log_probs
 from .slots import SPECIALS, SlotTerms, slot_terms
 from .token_log_probs import token_log_probs
 
@@ -14,6 +15,7 @@ __all__ = [
     "eisl_logit_terms",
     "eisl_loss",
     "exact_autoregressive_eisl",
+    "feature_log_probs",
     "slot_terms",
     "token_log_probs",
 ]

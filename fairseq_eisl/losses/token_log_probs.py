@@ -28,7 +28,7 @@ def _blocks(logits: Tensor):
 
 class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits: Tensor, targets: Tensor, used: Optional[Tensor]):
+    def forward(ctx, logits: Tensor, targets: Tensor, used: Optional[Tensor], in_place: bool):
         batch, positions, _ = logits.shape
         dtype = torch.promote_types(logits.dtype, torch.float32)
         normaliser = logits.new_empty((batch, positions), dtype=dtype)
@@ -39,12 +39,13 @@ class _TokenLogProbs(torch.autograd.Function):
         if used is not None:
             out = out.masked_fill(~used.unsqueeze(2), 0.0)
         ctx.save_for_backward(logits, targets, normaliser, used)
+        ctx.in_place = in_place
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad: Tensor):
-        logits, targets, normaliser, used = ctx.saved_tensors
+        logits, targets, normaliser, used = ctx.saved_tensors  # an error if already overwritten
         with torch.autocast(logits.device.type, enabled=False):
             if used is not None:
                 grad = grad.masked_fill(~used.unsqueeze(2), 0.0)
@@ -54,7 +55,7 @@ class _TokenLogProbs(torch.autograd.Function):
             same = targets.unsqueeze(2).eq(targets.unsqueeze(1)).to(grad.dtype)
             grad = torch.bmm(grad, same)
             index = targets.unsqueeze(1).expand(-1, logits.size(1), -1)
-            out = torch.empty_like(logits)
+            out = logits.detach() if ctx.in_place else torch.empty_like(logits)
             for block in _blocks(logits):
                 part = logits[block].to(grad.dtype) - normaliser[block].unsqueeze(2)
                 part.exp_().mul_(-row[block].unsqueeze(2))
@@ -63,10 +64,12 @@ class _TokenLogProbs(torch.autograd.Function):
                 if used is not None:  # not even a NaN may pass from an unused position
                     part.masked_fill_(~used[block].unsqueeze(2), 0.0)
                 out[block] = part
-        return out, None, None
+        return out, None, None, None
 
 
-def token_log_probs(logits: Tensor, targets: Tensor, used: Optional[Tensor] = None) -> Tensor:
+def token_log_probs(
+    logits: Tensor, targets: Tensor, used: Optional[Tensor] = None, in_place: bool = False
+) -> Tensor:
     """Log-probability of each target token at each output position.
 
     Args:
@@ -74,6 +77,10 @@ def token_log_probs(logits: Tensor, targets: Tensor, used: Optional[Tensor] = No
         targets: (B, S) int64 ids in [0, V).
         used: (B, T) bool; rows that are False give zeros and get a zero gradient,
             whatever they hold.
+        in_place: let the backward write the gradient into the logits' own memory, which
+            saves a tensor of their size. They are lost then: nothing else may need them
+            after the backward has begun, and there can be no second backward (torch
+            raises a RuntimeError about an in-place operation).
 
     Returns:
         (B, T, S) log-probabilities in nats; float32 for half-precision logits,
@@ -83,4 +90,4 @@ def token_log_probs(logits: Tensor, targets: Tensor, used: Optional[Tensor] = No
     >>> round(token_log_probs(logits, torch.tensor([[1]])).item(), 4)
     -0.6931
     """
-    return _TokenLogProbs.apply(logits, targets, used)
+    return _TokenLogProbs.apply(logits, targets, used, in_place)

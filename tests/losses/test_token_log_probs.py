@@ -178,6 +178,28 @@ def test_no_second_tensor_of_the_logits_size(dtype, monkeypatch):
     assert backward.besides(logits) == 1  # the gradient itself
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_gradient_in_place_is_the_same_in_the_memory_of_the_logits(dtype, monkeypatch):
+    monkeypatch.setattr(MODULE, "_CPU_BLOCK", 1)
+    source, targets, cotangent = example((4, 6, 3, 500), dtype)
+    used = torch.rand(4, 6, generator=torch.Generator().manual_seed(1)) < 0.7
+    size = source.numel() * source.element_size()
+    grads = []
+    for in_place in (False, True):
+        leaf = source.clone().requires_grad_()
+        logits = leaf * 1  # as of a model: no leaf itself
+        out = token_log_probs(logits, targets, used, in_place=in_place)
+        with LargeStorages(size) as backward:
+            (grad,) = torch.autograd.grad(out, logits, cotangent.to(out), retain_graph=True)
+        assert backward.besides(logits) == (not in_place)
+        assert (grad.data_ptr() == logits.data_ptr()) == in_place
+        grads.append(grad)
+        if in_place:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                out.backward(cotangent.to(out))
+    assert torch.equal(*grads)
+
+
 @needs_cuda
 def test_peak_memory_on_cuda(monkeypatch):
     monkeypatch.setattr(MODULE, "_CUDA_BLOCK", 64 * 32000)  # a sentence at a time

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Time and memory of EISL from a model's last features or logits, against its peers, in one run.
+
+    python scripts/benchmark_losses.py --out rows.csv
+    python scripts/benchmark_losses.py --sizes 64x32x10000 --ngrams 2,3,4 --repeats 9
+
+For every size (B x T x V): loss and backward from logits, medians over interleaved repeats;
+and the peak of memory above the logits, each system in a process of its own (on Linux). The
+last columns are ratios to fairseq's label-smoothed cross entropy and to the released way.
+"""
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+from fairseq import utils
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from torch.nn import functional as F
+
+from fairseq_eisl.evaluation.provenance import provenance
+from fairseq_eisl.losses import feature_log_probs, token_log_probs
+from fairseq_eisl.losses.eisl import EISLOptions, cost_sums, eisl_terms
+
+WIDTH = 512  # of the features
+
+
+def eisl_from_cost(cost, targets, ngrams):
+    """What comes after the (B, T, S) log-probabilities."""
+    options = EISLOptions(ngrams)
+    cost = cost.clamp(min=options.floor)
+    mask = torch.ones_like(targets, dtype=torch.bool)
+    seeds = torch.arange(len(targets), device=targets.device)
+    sums = cost_sums(cost, options)
+    return eisl_terms(sums, cost[:, :0].sum((1, 2)), mask, mask, options, seeds).total().sum()
+
+
+def eisl(logits, targets, ngrams):
+    return eisl_from_cost(token_log_probs(logits, targets), targets, ngrams)
+
+
+def eisl_in_place(logits, targets, ngrams):
+    return eisl_from_cost(token_log_probs(logits, targets, in_place=True), targets, ngrams)
+
+
+def label_smoothed_cross_entropy(logits, targets, ngrams):
+    log_probs = utils.log_softmax(logits, dim=-1).view(-1, logits.size(2))
+    return label_smoothed_nll_loss(log_probs, targets.view(-1), 0.1, ignore_index=1)[0]
+
+
+def cross_entropy(logits, targets, ngrams):
+    log_probs = utils.log_softmax(logits, dim=-1).view(-1, logits.size(2))
+    return F.nll_loss(log_probs, targets.view(-1), ignore_index=1, reduction="sum")
+
+
+def nat_loss(logits, targets, ngrams):
+    """As fairseq's criterion for non-autoregressive models: real slots picked out, smoothed."""
+    mask = targets.ne(1)
+    log_probs = F.log_softmax(logits[mask], dim=-1)
+    nll = F.nll_loss(log_probs, targets[mask], reduction="none").float().mean()
+    return 0.9 * nll - 0.1 * log_probs.float().mean()
+
+
+def released(logits, targets, ngrams):
+    """The steps of the authors' code: log-softmax, a clamped copy of it, gathered columns, and for
+    each order a convolution with an identity kernel and a Gumbel softmax over positions."""
+    log_probs = F.log_softmax(logits, dim=-1)
+    clamped = F.relu(log_probs + 20) - 20
+    index = targets.unsqueeze(1).expand(-1, logits.size(1), -1)
+    cost = torch.gather(clamped, 2, index).unsqueeze(1)
+    loss = 0
+    for n in ngrams:
+        kernel = torch.eye(n, device=logits.device, dtype=cost.dtype).view(1, 1, n, n)
+        scores = F.conv2d(cost, kernel).squeeze(1) / n
+        weights = F.gumbel_softmax(scores, tau=1, dim=1)
+        loss = loss - (scores * weights).sum(1).mean(1).sum() / len(ngrams)
+    return loss
+
+
+SYSTEMS = {
+    f.__name__: f
+    for f in (
+        *(label_smoothed_cross_entropy, cross_entropy, nat_loss, released),
+        *(eisl, eisl_in_place),
+    )
+}
+# From features: the output layer is part of what is measured.
+FEATURES = {
+    "features_label_smoothed_cross_entropy": lambda f, w, t, n: label_smoothed_cross_entropy(
+        F.linear(f, w), t, n
+    ),
+    "features_eisl": lambda f, w, t, n: eisl_from_cost(feature_log_probs(f, w, t), t, n),
+}
+BASES = {False: ("label_smoothed_cross_entropy", "released"), True: (next(iter(FEATURES)), "")}
+
+
+class Work:
+    """One system at one size: inputs, and one step of it."""
+
+    def __init__(self, name, size, ngrams, dtype, device):
+        self.name, self.ngrams = name, ngrams
+        batch, positions, vocabulary = size
+        seed = torch.Generator().manual_seed(1)
+        self.targets = torch.randint(4, vocabulary, (batch, positions), generator=seed).to(device)
+        if name in FEATURES:
+            shapes = [(batch, positions, WIDTH), (vocabulary, WIDTH)]
+            self.leaves = [torch.randn(s, generator=seed).to(device, dtype) for s in shapes]
+            self.leaves[1].mul_(0.05)
+        else:
+            self.leaves = [torch.randn(batch, positions, vocabulary, generator=seed)]
+            self.leaves[0] = self.leaves[0].to(device, dtype)
+        for leaf in self.leaves:
+            leaf.requires_grad_()
+
+    def step(self):
+        """Seconds of the forward, and of forward and backward."""
+        device = self.targets.device
+        inputs = list(self.leaves)
+        if self.name == "eisl_in_place":  # the leaf keeps its values; the copy is not timed
+            inputs = [leaf.detach().clone().requires_grad_() for leaf in inputs]
+        synchronise(device)
+        start = time.perf_counter()
+        loss = {**SYSTEMS, **FEATURES}[self.name](*inputs, self.targets, self.ngrams)
+        synchronise(device)
+        middle = time.perf_counter()
+        torch.autograd.grad(loss, inputs)
+        synchronise(device)
+        return middle - start, time.perf_counter() - start
+
+
+def synchronise(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def peak_memory(name, size, ngrams, dtype, device):
+    """Bytes above the inputs at the peak of one step, in this process."""
+    work = Work(name, size, ngrams, dtype, device)
+    # Memory of the first call of anything (thread pools, caches) is nobody's price.
+    Work(name, (2, 8, 100), ngrams, dtype, device).step()
+    inputs = list(work.leaves)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+    else:
+        with open("/proc/self/clear_refs", "w") as f:
+            f.write("5")  # the peak starts anew
+        before = status("VmRSS")
+    loss = {**SYSTEMS, **FEATURES}[name](*inputs, work.targets, ngrams)
+    grads = torch.autograd.grad(loss, inputs)
+    assert all(grad is not None for grad in grads)
+    after = torch.cuda.max_memory_allocated() if device.type == "cuda" else status("VmHWM")
+    return after - before
+
+
+def status(key):
+    with open("/proc/self/status") as f:
+        line = next(line for line in f if line.startswith(key + ":"))
+    return int(line.split()[1]) * 1024
+
+
+def measured_memory(name, size, args):
+    """The same in a process of its own; None where that cannot be measured."""
+    command = [sys.executable, __file__, "--memory-of", name, "--sizes", "x".join(map(str, size))]
+    command += ["--ngrams", args.ngrams, "--dtype", args.dtype, "--device", args.device]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{name}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def rows_of(size, names, ngrams, args):
+    """Rows of one size; all systems take turns, so that a slow moment hits them alike."""
+    dtype, device = getattr(torch, args.dtype), torch.device(args.device)
+    works = {name: Work(name, size, ngrams, dtype, device) for name in names}
+    times = {name: [] for name in names}
+    for repeat in range(args.repeats + 1):
+        for name, work in works.items():
+            seconds = work.step()
+            if repeat:  # the first one warms up
+                times[name].append(seconds)
+        print(f"\r{'x'.join(map(str, size))}: {repeat}/{args.repeats}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    del works
+    logits = size[0] * size[1] * size[2] * torch.finfo(dtype).bits // 8
+    rows = []
+    for name in names:
+        total = sorted(both for _, both in times[name])
+        rows.append(
+            {
+                "system": name,
+                "size": "x".join(map(str, size)),
+                "ngrams": args.ngrams,
+                "dtype": args.dtype,
+                "forward_ms": 1e3 * statistics.median(forward for forward, _ in times[name]),
+                "total_ms": 1e3 * statistics.median(total),
+                "total_ms_q20": 1e3 * total[int(0.2 * (len(total) - 1))],
+                "total_ms_q80": 1e3 * total[round(0.8 * (len(total) - 1))],
+                "peak_logits": measured_memory(name, size, args) / logits,
+            }
+        )
+    by_name = {row["system"]: row for row in rows}
+    for row in rows:
+        for base, short in zip(BASES[row["system"] in FEATURES], ("ce", "released")):
+            for key in ("total_ms", "peak_logits"):
+                what = {"total_ms": "time", "peak_logits": "memory"}[key]
+                ratio = row[key] / by_name[base][key] if base else ""
+                row[f"{what}_to_{short}"] = ratio
+    return rows
+
+
+def sizes_of(text):
+    try:
+        sizes = [tuple(int(n) for n in size.split("x")) for size in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or any(len(size) != 3 or min(size) < 1 for size in sizes):
+        raise SystemExit(f"--sizes: BxTxV[,BxTxV] is needed, such as 64x32x10000, not {text!r}")
+    return sizes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="64x32x10000,32x40x32000", help="BxTxV, several by ,")
+    parser.add_argument("--ngrams", default="2,3,4")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--out", help="a CSV file of rows; appended to")
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    ngrams = tuple(int(n) for n in args.ngrams.split(","))
+    sizes = sizes_of(args.sizes)
+    if args.memory_of:
+        dtype, device = getattr(torch, args.dtype), torch.device(args.device)
+        print(peak_memory(args.memory_of, sizes[0], ngrams, dtype, device))
+        return
+    torch.manual_seed(1)
+    known = {**provenance(), "threads": torch.get_num_threads()}
+    rows = []
+    for size in sizes:
+        for names in (SYSTEMS, FEATURES):
+            for row in rows_of(size, list(names), ngrams, args):
+                rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
+                rows.append({**rounded, **known})
+    shown = ["system", "size", "forward_ms", "total_ms", "time_to_ce", "time_to_released"]
+    shown += ["peak_logits", "memory_to_ce"]
+    widths = [max(len(str(row[name])) for row in [*rows, {n: n for n in shown}]) for name in shown]
+    for row in [{n: n for n in shown}, *rows]:
+        print("  ".join(str(row[name]).ljust(w) for name, w in zip(shown, widths)))
+    if args.out:
+        new = not os.path.exists(args.out)
+        with open(args.out, "a", newline="") as f:
+            writer = csv.DictWriter(f, fieldnames=list(rows[0]), lineterminator="\n")
+            if new:
+                writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
