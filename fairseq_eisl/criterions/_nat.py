@@ -74,14 +74,15 @@ def sentence_losses(
 
     iNAT stacks the rows of its refinement steps, which are averaged; ``steps="first"``
     gives EISL to the step that one-pass decoding uses and leaves the others their
-    cross entropy.
+    cross entropy. The backward overwrites the logits of the words, but for NAT-CRF, whose
+    likelihood needs them.
     """
     words = outputs[WORDS]
     logits, targets, predicted = words["out"], words["tgt"], _predicted(words, symbols)
     count = targets.size(0) // batch
     rows = batch if steps == "first" else batch * count
     terms = slot_terms(
-        logits[:rows],
+        logits if rows == len(logits) else logits[:rows],  # a slice would copy its gradient
         targets[:rows],
         targets[:rows].ne(symbols.pad),
         predicted[:rows],
@@ -89,6 +90,7 @@ def sentence_losses(
         specials,
         options,
         torch.cat([random_numbers.fold(seeds, step) for step in range(rows // batch)]),
+        in_place=all(output.get("loss") is None for output in outputs.values()),
     )
     eisl, ce = terms.total().view(-1, batch).sum(0), None
     if with_ce or rows < len(targets):

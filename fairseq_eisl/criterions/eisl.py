@@ -78,7 +78,8 @@ class EISLCriterion(FairseqCriterion):
         candidates = self._candidates(model, sample, seeds)
         logits, forced_logits = self._logits(model, sample, candidates)
         terms = eisl_logit_terms(
-            logits, target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds
+            *(logits, target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds),
+            in_place=forced_logits is None,  # nobody else needs the logits then
         )
         eisl = terms.total()
         loss = self.ngram_factor * eisl

@@ -169,8 +169,12 @@ def eisl_logit_terms(
     target_mask: Optional[Tensor],
     options: EISLOptions,
     generator: Seeds = None,
+    in_place: bool = False,
 ) -> EISLTerms:
-    """:func:`eisl_terms` of logits and targets; arguments as :func:`eisl_loss`."""
+    """:func:`eisl_terms` of logits and targets; arguments as :func:`eisl_loss`.
+
+    ``in_place``: the backward may overwrite the logits (see :func:`token_log_probs`).
+    """
     if logits.dim() != 3 or not logits.is_floating_point():
         raise ValueError(
             f"logits must be a floating-point tensor of shape (B, T, V), "
@@ -183,7 +187,7 @@ def eisl_logit_terms(
     if options.selection == "gumbel":
         seeds = random_numbers.sentence_seeds(generator, batch, logits.device)
     with torch.autocast(logits.device.type, enabled=False):
-        cost = token_log_probs(logits, targets, output_mask).clamp(min=options.floor)
+        cost = token_log_probs(logits, targets, output_mask, in_place).clamp(min=options.floor)
         zero = cost[:, :0].sum((1, 2))
         sums = cost_sums(cost, options)
         return eisl_terms(sums, zero, output_mask, target_mask, options, seeds)

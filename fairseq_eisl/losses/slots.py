@@ -42,6 +42,7 @@ def slot_terms(
     specials: str,
     options: EISLOptions,
     generator: Seeds = None,
+    in_place: bool = False,
 ) -> SlotTerms:
     """EISL of slots that stand beside their target tokens.
 
@@ -62,6 +63,7 @@ def slot_terms(
             slots), ``include`` (like any word), ``exclude`` (left out). Observed
             ones are pinned neighbours of the words, or left out by ``exclude``.
         options, generator: as for EISL.
+        in_place: the backward may overwrite the logits.
 
     Raises:
         ValueError: wrong shapes, ids out of range or an unknown choice.
@@ -97,7 +99,7 @@ def slot_terms(
         words = real & ~special
     learned = predicted & words
     with torch.autocast(logits.device.type, enabled=False):
-        log_probs = token_log_probs(logits, targets, predicted)
+        log_probs = token_log_probs(logits, targets, predicted, in_place)
         cost = _pin(log_probs.clamp(min=options.floor), targets, predicted, options.floor)
         zero = log_probs[:, :0].sum((1, 2))
         sums = cost_sums(cost, options)
