@@ -65,8 +65,7 @@ fi
 # The two stages that are compared start from the same checkpoint and see the same batches.
 train ce "" --criterion nat_loss "${CE_STAGE[@]}"
 train ce_continued "$RUN/ce/checkpoint_best.pt" --criterion nat_loss --label-smoothing 0.1 "${SECOND_STAGE[@]}"
-# A sharper selection than the default: fewer positions share an n-gram, hence fewer repeats.
-train eisl "$RUN/ce/checkpoint_best.pt" --criterion eisl --ngram 2,3,4 --gumbel-temperature 0.3 "${SECOND_STAGE[@]}"
+train eisl "$RUN/ce/checkpoint_best.pt" --criterion eisl "${EISL_STAGE[@]}" "${SECOND_STAGE[@]}"
 
 # score STAGE SYSTEM ITERATIONS [FLAGS...]: translate and append a row.
 score() {

@@ -43,7 +43,22 @@ def test_scripts_parse(script):
             ["scripts/multi30k.sh", "--small", "--bart", "x"],
             "--small and --bart exclude each other",
         ),
+        (
+            ["scripts/nat.sh"],
+            "the first argument is the architecture, not '' (choose from nat, nacrf",
+        ),
+        (
+            ["scripts/nat.sh", "glat", "--small"],
+            "not 'glat' (choose from nat, nacrf, inat, levt, cmlm",
+        ),
+        (["scripts/nat.sh", "nat"], "WMT14 needs --data DIR (or give --small)"),
+        (
+            ["scripts/nat.sh", "cmlm", "--small", "--iterations", "0;1"],
+            "--iterations needs numbers",
+        ),
+        (["scripts/nat.sh", "cmlm", "--smal"], "unknown option --smal (choose from --data"),
         (["scripts/prepare/multi30k.sh"], "usage"),
+        (["scripts/prepare/multi30k.sh", "OUT", "--test", "test_2017"], "there is no test_2017"),
         (["scripts/prepare/multi30k.sh", "OUT", "--data", "nowhere"], "there is no folder nowhere"),
         (["scripts/prepare/multi30k.sh", "OUT", "--data", "."], "has no file train.lc.norm.tok.de"),
     ],

@@ -14,6 +14,7 @@ CE_STAGE=(--label-smoothing 0.1 --lr 5e-4 --warmup-updates 10000 --max-update 30
     --save-interval-updates 5000 --keep-interval-updates 5)
 SECOND_STAGE=(--lr 1e-4 --warmup-updates 500 --max-update "$UPDATES" --validate-interval-updates 1000
     --save-interval-updates 1000 --keep-interval-updates 5)
+EISL_STAGE=(--ngram 2,3,4)
 TEACHER=(--max-tokens 8000 --lr 7e-4 --warmup-updates 4000 --max-update 100000 --validate-interval-updates 5000
     --save-interval-updates 5000 --keep-interval-updates 5)
 
