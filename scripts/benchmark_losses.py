@@ -235,6 +235,10 @@ def main():
     parser.add_argument("--out", help="a CSV file of rows; appended to")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if not all(n.isdecimal() and int(n) > 0 for n in args.ngrams.split(",")):
+        parser.error(f"--ngrams: numbers of 1 or more joined by commas, not {args.ngrams!r}")
+    if args.repeats < 1:
+        parser.error(f"--repeats must be 1 or more, not {args.repeats}")
     ngrams = tuple(int(n) for n in args.ngrams.split(","))
     sizes = sizes_of(args.sizes)
     if args.memory_of:

@@ -40,8 +40,10 @@ class TargetCorruption:
                 "of a sentence or padding; choose a word, such as <unk>"
             )
         self.noise, self.units, self.seed, self.max_length = noise, units, seed, max_length
+        word = units.blank(blank)
         vocabulary = units.vocabulary() if noise.needs_vocabulary else ()
-        self._context = Context(units.blank(blank), vocabulary)
+        # A blank with a place in the dictionary is still no word to put in for another.
+        self._context = Context(word, [other for other in vocabulary if other != word])
 
     def __call__(self, ids: List[int], index: int, epoch: int = 0) -> Tuple[List[int], bool]:
         """The corrupted target of example ``index`` as ids, and whether it was cut."""

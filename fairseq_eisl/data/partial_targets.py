@@ -7,8 +7,6 @@ import torch
 from fairseq.data import BaseWrapperDataset
 from torch import Tensor
 
-KINDS = ("random_delete", "random_mask", "no_noise", "full_mask")
-
 
 class Symbols(NamedTuple):
     """Ids of a dictionary's special symbols."""
@@ -41,8 +39,9 @@ def partial_target(
     whole = kind == "full_mask" or rng.random() < full_mask_prob
     share = rng.random()
     if kind == "random_delete":
-        kept = set(rng.sample(words, 0 if whole else int(len(words) * share)))
-        return [token for i, token in enumerate(ids) if i in kept or i not in set(words)]
+        count = len(words) if whole else len(words) - int(len(words) * share)
+        deleted = set(rng.sample(words, count))
+        return [token for i, token in enumerate(ids) if i not in deleted]
     count = len(words) if whole else min(len(words), int(len(words) * share) + 1)
     masked = set(rng.sample(words, count))
     return [symbols.unk if i in masked else token for i, token in enumerate(ids)]

@@ -261,3 +261,10 @@ def test_pickling():
         dataset.set_epoch(5)
         assert targets(copy) == targets(dataset)
         assert copy.tgt_sizes.tolist() == dataset.tgt_sizes.tolist()
+
+
+def test_a_blank_with_a_place_in_the_dictionary_is_no_word_to_substitute():
+    (blank,) = UNITS.vocabulary()[0]
+    target = [i for (i,) in UNITS.vocabulary()[1:4]] + [EOS]
+    corrupt = corruption("substitute:1.0", blank=blank)
+    assert not any(blank in corrupt(target, index)[0] for index in range(200))
