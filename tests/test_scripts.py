@@ -56,6 +56,10 @@ def test_scripts_parse(script):
             ["scripts/nat.sh", "cmlm", "--small", "--iterations", "0;1"],
             "--iterations needs numbers",
         ),
+        (
+            ["scripts/nat.sh", "cmlm", "--small", "--epochs", "1", "--updates", "5k"],
+            "--epochs and --updates need whole numbers, not '1', '5k'",
+        ),
         (["scripts/nat.sh", "cmlm", "--smal"], "unknown option --smal (choose from --data"),
         (["scripts/prepare/multi30k.sh"], "usage"),
         (["scripts/prepare/multi30k.sh", "OUT", "--test", "test_2017"], "there is no test_2017"),

@@ -10,8 +10,8 @@ MODEL+=("${SIZE[@]}")
 [ "$ARCH" != levt ] || MODEL+=(--early-exit 3,3,3)
 BATCH=(--max-tokens 1500 --max-tokens-valid 6000 --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0
     --lr-scheduler inverse_sqrt)
-UPDATES=1300
-CE_STAGE=(--label-smoothing 0.1 --lr 2e-3 --warmup-updates 1000 --max-epoch 20)
+EPOCHS="${EPOCHS:-20}" UPDATES="${UPDATES:-1300}"
+CE_STAGE=(--label-smoothing 0.1 --lr 2e-3 --warmup-updates 1000 --max-epoch "$EPOCHS")
 SECOND_STAGE=(--lr 1e-3 --warmup-updates 300 --max-tokens 3000 --max-update "$UPDATES" --validate-interval-updates 100
     --save-interval-updates 100 --keep-interval-updates 5)
 # A sharper selection than the default: fewer positions share an n-gram, hence fewer repeats.

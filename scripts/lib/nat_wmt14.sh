@@ -9,9 +9,9 @@ SIZE=(--encoder-layers 6 --encoder-embed-dim 512 --encoder-ffn-embed-dim 2048 --
 MODEL+=("${SIZE[@]}")
 BATCH=(--max-tokens 8000 --max-tokens-valid 8000 --optimizer adam --adam-betas '(0.9, 0.98)' --weight-decay 0.01
     --lr-scheduler inverse_sqrt --stop-min-lr 1e-9 --warmup-init-lr 1e-7)
-UPDATES=30000
+UPDATES="${UPDATES:-30000}"
 CE_STAGE=(--label-smoothing 0.1 --lr 5e-4 --warmup-updates 10000 --max-update 300000 --validate-interval-updates 5000
-    --save-interval-updates 5000 --keep-interval-updates 5)
+    --save-interval-updates 5000 --keep-interval-updates 5 ${EPOCHS:+--max-epoch "$EPOCHS"})
 SECOND_STAGE=(--lr 1e-4 --warmup-updates 500 --max-update "$UPDATES" --validate-interval-updates 1000
     --save-interval-updates 1000 --keep-interval-updates 5)
 EISL_STAGE=(--ngram 2,3,4)
