@@ -16,7 +16,7 @@ SECOND_STAGE=(--lr 1e-3 --warmup-updates 300 --max-tokens 3000 --max-update "$UP
     --save-interval-updates 100 --keep-interval-updates 5)
 # A sharper selection than the default: fewer positions share an n-gram, hence fewer repeats.
 EISL_STAGE=(--ngram 2,3,4 --gumbel-temperature 0.3)
-TEACHER=(--max-tokens 1000 --lr 5e-3 --warmup-updates 400 --clip-norm 0.1 --max-epoch 12 --patience 2)
+TEACHER=(--max-tokens 1000 --lr 5e-3 --warmup-updates 400 --clip-norm 0.1 --max-epoch 8 --patience 2)
 
 bash "$ROOT/scripts/prepare/multi30k.sh" "$TEXT" --test test_2016_flickr ${DATA_DIR:+--data "$DATA_DIR"}
 prepare_data() { binarise en de; }
