@@ -12,6 +12,8 @@
 #   --iterations L refinement iterations to score, e.g. 0,1,3 (default: 0 for nat and nacrf, which
 #                  are made for one pass; 0,1,3,9 for the others)
 #   --out DIR      default: runs/nat/<data>-<ARCH>-seed<N>; run it again to go on after a kill
+#   --start FILE   checkpoint, also of another ARCH, that the first stage begins with (default: random
+#                  weights); parameters that FILE lacks are random
 #   --epochs N     epochs of the first stage (default: 20 with --small)
 #   --updates N    updates of each second stage (default: 1300 with --small)
 #   --seed N       default: 1
@@ -21,10 +23,10 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 ARCHS="nat, nacrf, inat, levt, cmlm"
 
-ARCH="${1:-}" DATA_DIR="" KIND=wmt14 KD="" ITERATIONS="" OUT="" EPOCHS="" UPDATES="" SEED=1 CPU="" EXTRA=()
+ARCH="${1:-}" DATA_DIR="" KIND=wmt14 KD="" ITERATIONS="" OUT="" START="" EPOCHS="" UPDATES="" SEED=1 CPU="" EXTRA=()
 case "$ARCH" in
     nat|nacrf|inat|levt|cmlm) shift ;;
-    -h|--help) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) die "the first argument is the architecture, not '$ARCH' (choose from $ARCHS)" ;;
 esac
 while [ $# -gt 0 ]; do
@@ -34,24 +36,26 @@ while [ $# -gt 0 ]; do
         --kd) KD=yes; shift ;;
         --iterations) ITERATIONS="${2:?--iterations needs numbers}"; shift 2 ;;
         --out) OUT="${2:?--out needs a folder}"; shift 2 ;;
+        --start) START="${2:?--start needs a checkpoint}"; shift 2 ;;
         --epochs) EPOCHS="${2:?--epochs needs a number}"; shift 2 ;;
         --updates) UPDATES="${2:?--updates needs a number}"; shift 2 ;;
         --seed) SEED="${2:?--seed needs a number}"; shift 2 ;;
         --cpu) CPU=yes; shift ;;
         --) shift; EXTRA=("$@"); break ;;
-        -h|--help) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 0 ;;
-        *) die "unknown option $1 (choose from --data, --small, --kd, --iterations, --out, --epochs, --updates, --seed, --cpu, --)" ;;
+        -h|--help) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        *) die "unknown option $1 (choose from --data, --small, --kd, --iterations, --out, --start, --epochs, --updates, --seed, --cpu, --)" ;;
     esac
 done
 [[ "$SEED" =~ ^[0-9]+$ ]] || die "--seed needs a whole number, not '$SEED'"
 [[ "$EPOCHS$UPDATES" =~ ^[0-9]*$ ]] || die "--epochs and --updates need whole numbers, not '$EPOCHS', '$UPDATES'"
+[ -z "$START" ] || [ -s "$START" ] || die "--start: there is no checkpoint $START"
 [[ "$ITERATIONS" =~ ^([0-9]+(,[0-9]+)*)?$ ]] || die "--iterations needs numbers such as 0,1,3, not '$ITERATIONS'"
 [ "$KIND" = multi30k ] || [ -n "$DATA_DIR" ] || die "WMT14 needs --data DIR (or give --small)"
 
 use_environment plots
 source "$ROOT/scripts/lib/recipe.sh"
 source "$ROOT/scripts/lib/nat_models.sh"
-BUDGET="${EPOCHS:+ --epochs $EPOCHS}${UPDATES:+ --updates $UPDATES}" # for the rows' command
+BUDGET="${START:+ --start $(basename "$START")}${EPOCHS:+ --epochs $EPOCHS}${UPDATES:+ --updates $UPDATES}" # for the rows' command
 TARGETS=raw; [ -z "$KD" ] || TARGETS=kd
 RUN="${OUT:-$ROOT/runs/nat/$KIND-$TARGETS-$ARCH-seed$SEED}"
 mkdir -p "$RUN"
@@ -69,7 +73,7 @@ if [ -n "$KD" ]; then
 fi
 
 # The two stages that are compared start from the same checkpoint and see the same batches.
-train ce "" --criterion nat_loss "${CE_STAGE[@]}"
+train ce "" --criterion nat_loss "${CE_STAGE[@]}" ${START:+--init-weights "$START"}
 train ce_continued "$RUN/ce/checkpoint_best.pt" --criterion nat_loss --label-smoothing 0.1 "${SECOND_STAGE[@]}"
 train eisl "$RUN/ce/checkpoint_best.pt" --criterion eisl "${EISL_STAGE[@]}" "${SECOND_STAGE[@]}"
 

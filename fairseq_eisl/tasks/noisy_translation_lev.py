@@ -14,6 +14,7 @@ from fairseq.tasks.translation_lev import (
 )
 
 from ..data.partial_targets import PartialTargetDataset, Symbols
+from ._initial_weights import begin_with
 from ._refinement import (
     LENGTH_CANDIDATES,
     RefinementGenerator,
@@ -44,6 +45,13 @@ class NoisyTranslationLevConfig(TargetNoiseConfig, TranslationLevenshteinConfig)
     remove_repeats: bool = field(
         default=False,
         metadata={"help": "drop tokens that repeat the one before them, after decoding"},
+    )
+    init_weights: str = field(
+        default="",
+        metadata={
+            "help": "checkpoint, also of another architecture, whose parameters training begins "
+            "with where the names agree (a checkpoint that training resumes from counts more)"
+        },
     )
 
 
@@ -90,6 +98,8 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
                 f"--noise {self.cfg.noise} does not fit {type(model).__name__}; it needs "
                 f"--noise {fitting}"
             )
+        if self.cfg.init_weights and not from_checkpoint:
+            begin_with(model, self.cfg.init_weights)
         return model
 
     def load_dataset(self, split, epoch=1, combine=False, **kwargs):

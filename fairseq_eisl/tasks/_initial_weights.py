@@ -1,0 +1,48 @@
+"""``--init-weights``: a model that begins with what a checkpoint of another model has learnt.
+
+fairseq's ``--finetune-from-model`` wants every parameter of the model in the checkpoint. This one
+takes those that both have: a NAT-CRF or an iterative model from vanilla NAT, a Levenshtein
+Transformer from CMLM, any of them with the encoder of an autoregressive teacher.
+"""
+
+import logging
+import os
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+
+def begin_with(model: torch.nn.Module, path: str) -> list[str]:
+    """Copy the parameters that ``model`` and the checkpoint at ``path`` share by name.
+
+    Returns the names of the parameters that the checkpoint lacks; they keep their random
+    initial values. Raises ValueError where there is no such file or no model in it,
+    where a shared name has another shape, and where nothing is shared.
+    """
+    if not os.path.isfile(path):
+        raise ValueError(f"--init-weights {path}: there is no such file")
+    # A fairseq checkpoint also holds configurations, which weights_only would refuse.
+    state = torch.load(path, map_location="cpu", weights_only=False)
+    theirs = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(theirs, dict):
+        raise ValueError(f"--init-weights {path}: this is no fairseq checkpoint")
+    ours = model.state_dict()
+    shared = {name: value for name, value in theirs.items() if name in ours}
+    for name, value in shared.items():
+        if value.shape != ours[name].shape:
+            raise ValueError(
+                f"--init-weights {path}: {name} is {tuple(value.shape)} there and "
+                f"{tuple(ours[name].shape)} in this model"
+            )
+    names = [name for name, _ in model.named_parameters()]
+    fresh = [name for name in names if name not in shared]
+    if len(fresh) == len(names):
+        raise ValueError(f"--init-weights {path}: no parameter has a name of this model's")
+    model.load_state_dict(shared, strict=False)
+    unused = sorted(theirs.keys() - ours.keys())
+    logger.info(
+        f"begins with {len(names) - len(fresh)} of {len(names)} parameters of {path}; "
+        f"not there: {', '.join(fresh) or 'none'}; not used: {', '.join(unused) or 'none'}"
+    )
+    return fresh
