@@ -12,6 +12,8 @@ BATCH=(--max-tokens 1500 --max-tokens-valid 6000 --optimizer adam --adam-betas '
     --lr-scheduler inverse_sqrt)
 EPOCHS="${EPOCHS:-20}" UPDATES="${UPDATES:-1300}"
 CE_STAGE=(--label-smoothing 0.1 --lr 2e-3 --warmup-updates 1000 --max-epoch "$EPOCHS")
+# A model that has learnt already does not go back to the learning rate of the beginning.
+[ -z "$START" ] || CE_STAGE+=(--lr 1e-3 --warmup-updates 300)
 SECOND_STAGE=(--lr 1e-3 --warmup-updates 300 --max-tokens 3000 --max-update "$UPDATES" --validate-interval-updates 100
     --save-interval-updates 100 --keep-interval-updates 5)
 # A sharper selection than the default: fewer positions share an n-gram, hence fewer repeats.
