@@ -1,8 +1,9 @@
 """Outputs of several systems side by side, with their repetitions and gaps marked."""
 
 import random
-from collections import Counter
 from typing import List, Mapping, Sequence
+
+from .marks import missing_words, words_of
 
 
 def mark_repetitions(text: str) -> str:
@@ -11,24 +12,7 @@ def mark_repetitions(text: str) -> str:
     >>> mark_repetitions("a a man . .")
     'a [a] man . [.]'
     """
-    words = text.split()
-    before = [None] + words[:-1]
-    return " ".join(f"[{w}]" if w == b else w for w, b in zip(words, before))
-
-
-def missing_words(hypothesis: str, reference: str) -> List[str]:
-    """Words of the reference that the hypothesis has less often, in the reference's order.
-
-    >>> missing_words("a man sits", "a man and a dog")
-    ['and', 'a', 'dog']
-    """
-    have = Counter(hypothesis.split())
-    missing = []
-    for word in reference.split():
-        have[word] -= 1
-        if have[word] < 0:
-            missing.append(word)
-    return missing
+    return " ".join(f"[{word.text}]" if word.repeated else word.text for word in words_of(text))
 
 
 def pick(count: int, total: int, seed: int) -> List[int]:

@@ -1,6 +1,6 @@
 """Scores of a corpus against its references. Every score has a signature.
 
-BLEU carries sacrebleu's; the measures over words share :data:`WORD_SIGNATURE`.
+BLEU, chrF and TER carry sacrebleu's; the measures over words share :data:`WORD_SIGNATURE`.
 Texts of different preparation (lower-cased or not, tokenised or not) or of
 different signatures are not comparable.
 """
@@ -8,7 +8,7 @@ different signatures are not comparable.
 import math
 from typing import List, NamedTuple, Sequence
 
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from .. import __version__
 
@@ -26,6 +26,13 @@ class Bleu(NamedTuple):
     brevity_penalty: float
     system_length: int
     reference_length: int
+    signature: str
+
+
+class Score(NamedTuple):
+    """A number, and how it was computed."""
+
+    score: float
     signature: str
 
 
@@ -47,7 +54,7 @@ def bleu(
     >>> round(score.score, 1), score.signature.split("|version")[0]
     (100.0, 'nrefs:1|case:mixed|eff:no|tok:none|smooth:exp')
     """
-    _check_pairs(hypotheses, references)
+    check_pairs(hypotheses, references)
     if tokenize not in TOKENIZERS:
         raise ValueError(f"tokenize must be one of {', '.join(TOKENIZERS)}, not {tokenize!r}")
     # force: no warning about tokenised text where the caller says that it is tokenised.
@@ -60,6 +67,37 @@ def bleu(
         reference_length=result.ref_len,
         signature=str(metric.get_signature()),
     )
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
+    """Corpus chrF2 by sacrebleu, 0 to 100: characters up to order 6, whitespace left out.
+
+    :raises ValueError: unequal counts, or no sentences.
+
+    >>> round(chrf(["a man rides a bike ."], ["a man rides a bike ."]).score, 1)
+    100.0
+    """
+    check_pairs(hypotheses, references)
+    metric = CHRF(lowercase=lowercase)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(result.score, str(metric.get_signature()))
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
+    """Corpus translation edit rate by sacrebleu, in percent: lower is better, over 100 occurs.
+
+    Case counts unless ``lowercase``, as in the other scores; sacrebleu's own command
+    lower-cases for TER alone, and its signature says so.
+
+    :raises ValueError: unequal counts, or no sentences.
+
+    >>> round(ter(["a man rides bike ."], ["a man rides a bike ."]).score, 1)
+    16.7
+    """
+    check_pairs(hypotheses, references)
+    metric = TER(case_sensitive=not lowercase)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(result.score, str(metric.get_signature()))
 
 
 def repetition_rate(texts: Sequence[str]) -> float:
@@ -83,7 +121,7 @@ def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     >>> length_ratio(["a b c"], ["a b"])
     1.5
     """
-    _check_pairs(hypotheses, references)
+    check_pairs(hypotheses, references)
     words = sum(map(len, _words(references)))
     return sum(map(len, _words(hypotheses))) / words if words else math.nan
 
@@ -98,7 +136,7 @@ def length_error(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     >>> length_error(["a b c", "a"], ["a b", "a b c"])
     1.5
     """
-    _check_pairs(hypotheses, references)
+    check_pairs(hypotheses, references)
     pairs = zip(_words(hypotheses), _words(references))
     return sum(abs(len(ours) - len(theirs)) for ours, theirs in pairs) / len(hypotheses)
 
@@ -125,7 +163,8 @@ def _percentage(part: int, whole: int) -> float:
     return 100.0 * part / whole if whole else math.nan
 
 
-def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """:raises ValueError: unequal counts, no sentences, or one string instead of a list."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError("lists of sentences are needed, not one string")
     if len(hypotheses) != len(references):

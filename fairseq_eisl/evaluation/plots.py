@@ -1,34 +1,25 @@
 """Pictures made from rows and training logs, legible at 800 pixels, colour-blind safe."""
 
-import contextlib
 import math
-import os
-import textwrap
-from typing import Any, Dict, Iterator, NamedTuple, Sequence
+from typing import Any, Dict, NamedTuple, Sequence
 
 from .comparison import Comparison, compare_rows
-from .files import whole_file
+from .drawing import (
+    CHARACTER,
+    COLOURS,
+    MARKERS,
+    WIDTH,
+    canvas,
+    check_extension,
+    write_legend,
+    write_title,
+)
 from .iterations import Iterations
 from .rows import Row
 from .training_log import Curve
 
-EXTENSIONS = (".png", ".svg")
 STARTS = ("best", "last", "zero")
 MOST_BARS = 40
-# Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey.
-_COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-_MARKERS = "os^Dv<>"
-_STYLE: Dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "fairseq_eisl",  # the same rows give the same file
-}
-_WIDTH = 8.0  # inches: 800 pixels at 100 a inch, PNG has twice as many
-_DPI = 200
-_CHARACTER = 0.08  # inches, generous
 
 
 class _Panel(NamedTuple):
@@ -62,11 +53,11 @@ def compare(rows: Sequence[Row], path: str) -> None:
         raise ValueError(
             f"{bars} bars a panel are too many to read, at most {MOST_BARS}: pick rows"
         )
-    if len(data.systems) > len(_COLOURS):
-        raise ValueError(f"{len(data.systems)} systems, at most {len(_COLOURS)} have a colour")
+    if len(data.systems) > len(COLOURS):
+        raise ValueError(f"{len(data.systems)} systems, at most {len(COLOURS)} have a colour")
     names = [name.replace(",", ",\n") for name in data.settings]
     wide = bars > 4 or _slant(names, 2.0)  # one panel a line
-    with _figure(path, (_WIDTH, 8.0 if wide else 4.0)) as figure:
+    with canvas(path, (WIDTH, 8.0 if wide else 4.0)) as figure:
         axes = figure.subplots(3, 1, sharex=True) if wide else figure.subplots(1, 3)
         for axis, panel in zip(axes, _PANELS):
             _draw_bars(axis, panel, data)
@@ -77,8 +68,8 @@ def compare(rows: Sequence[Row], path: str) -> None:
         seeds = f"seed {data.seeds[0]}"
         if len(data.seeds) > 1:
             seeds = f"seeds {', '.join(data.seeds)} (bar: mean, dot: one seed)"
-        _title(figure, f"{data.test_set}, {seeds}")
-        _legend(figure, axes[0], f"BLEU: {data.signature}")
+        write_title(figure, f"{data.test_set}, {seeds}")
+        write_legend(figure, axes[:1], f"BLEU: {data.signature}")
 
 
 def _draw_bars(axis, panel: _Panel, data: Comparison) -> None:
@@ -90,7 +81,7 @@ def _draw_bars(axis, panel: _Panel, data: Comparison) -> None:
             x = j + (i - (len(data.systems) - 1) / 2) * width
             mean = data.mean(panel.metric, system, setting)
             known = not math.isnan(mean)
-            style = {"color": _COLOURS[i], "edgecolor": "black", "linewidth": 0.6}
+            style = {"color": COLOURS[i], "edgecolor": "black", "linewidth": 0.6}
             label = None if j else system
             axis.bar(x, mean if known else 0.0, width * 0.92, label=label, **style)
             seeds = data.values[panel.metric, system, setting] if known else [0.0]
@@ -139,28 +130,7 @@ def _name_settings(axis, names: Sequence[str], inches: float) -> None:
 
 def _slant(names: Sequence[str], inches: float) -> bool:
     longest = max(len(line) for name in names for line in name.split("\n"))
-    return longest * _CHARACTER > inches / len(names)
-
-
-def _title(figure, text: str) -> None:
-    figure.suptitle("\n".join(textwrap.wrap(text, 85)), fontsize=12, x=0.01, ha="left")
-
-
-def _legend(figure, axis, note: str = "") -> None:
-    """Below everything, as many columns as fit, under a small note."""
-    handles, labels = axis.get_legend_handles_labels()
-    labels = [textwrap.fill(label, 90) for label in labels]
-    across = int((_WIDTH - 0.2) / (max(map(len, labels)) * _CHARACTER + 0.6))
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower left",
-        ncols=max(1, min(across, len(labels))),
-        frameon=False,
-        title=note,
-        title_fontsize=8,
-        alignment="left",
-    )
+    return longest * CHARACTER > inches / len(names)
 
 
 def iterations(data: Iterations, path: str) -> None:
@@ -171,9 +141,9 @@ def iterations(data: Iterations, path: str) -> None:
     :raises ValueError: too many systems for the colours, or a wrong extension.
     """
     check_extension(path)
-    if len(data.lines) > len(_COLOURS):
-        raise ValueError(f"{len(data.lines)} systems, at most {len(_COLOURS)} have a colour")
-    with _figure(path, (_WIDTH, 4.0)) as figure:
+    if len(data.lines) > len(COLOURS):
+        raise ValueError(f"{len(data.lines)} systems, at most {len(COLOURS)} have a colour")
+    with canvas(path, (WIDTH, 4.0)) as figure:
         axes = figure.subplots(1, 3)
         for axis, panel in zip(axes, _ITERATION_PANELS):
             for i, (name, line) in enumerate(data.lines.items()):
@@ -181,12 +151,12 @@ def iterations(data: Iterations, path: str) -> None:
                     [math.nan] if any(map(math.isnan, seeds)) else seeds
                     for seeds in line.values[panel.metric]
                 ]
-                style: Dict[str, Any] = {"color": _COLOURS[i], "linewidth": 1.8, "markersize": 5}
+                style: Dict[str, Any] = {"color": COLOURS[i], "linewidth": 1.8, "markersize": 5}
                 means = [sum(seeds) / len(seeds) for seeds in values]
-                axis.plot(line.iterations, means, label=name, marker=_MARKERS[i], **style)
+                axis.plot(line.iterations, means, label=name, marker=MARKERS[i], **style)
                 if len(data.seeds) > 1:
                     low, high = ([end(seeds) for seeds in values] for end in (min, max))
-                    axis.fill_between(line.iterations, low, high, color=_COLOURS[i], alpha=0.2)
+                    axis.fill_between(line.iterations, low, high, color=COLOURS[i], alpha=0.2)
             last = max(line.iterations[-1] for line in data.lines.values())
             axis.set_xlim(-0.03 * last - 0.2, last * 1.03 + 0.2)
             axis.xaxis.get_major_locator().set_params(integer=True)
@@ -203,8 +173,8 @@ def iterations(data: Iterations, path: str) -> None:
             seeds = f"seeds {', '.join(data.seeds)} (line: mean, band: min to max)"
         noise = f"noise {data.noise}" if data.noise else ""
         known = ", ".join(filter(None, [data.test_set, noise, seeds]))
-        _title(figure, known or "Scores against refinement iterations")
-        _legend(figure, axes[0], f"BLEU: {data.signature}")
+        write_title(figure, known or "Scores against refinement iterations")
+        write_legend(figure, axes[:1], f"BLEU: {data.signature}")
 
 
 def training_curve(
@@ -223,19 +193,19 @@ def training_curve(
         raise ValueError(f"start must be one of {', '.join(STARTS)}, not {start!r}")
     if not curves:
         raise ValueError("no curves to draw")
-    if len(curves) > len(_COLOURS):
-        raise ValueError(f"{len(curves)} curves, at most {len(_COLOURS)} have a colour")
-    with _figure(path, (_WIDTH, 4.0)) as figure:
+    if len(curves) > len(COLOURS):
+        raise ValueError(f"{len(curves)} curves, at most {len(COLOURS)} have a colour")
+    with canvas(path, (WIDTH, 4.0)) as figure:
         axis = figure.subplots()
         offset, joint = 0, None
         for i, (name, curve) in enumerate(curves.items()):
             updates = [offset + u for u in curve.updates]
             best = curve.best()
-            style: Dict[str, Any] = {"color": _COLOURS[i], "linewidth": 1.8}
+            style: Dict[str, Any] = {"color": COLOURS[i], "linewidth": 1.8}
             if joint is not None:
                 axis.plot([joint[0], updates[0]], [joint[1], curve.scores[0]], ":", **style)
             label = f"{name}: best {curve.scores[best]:.1f} at its update {curve.updates[best]:,}"
-            marker = _MARKERS[i]
+            marker = MARKERS[i]
             axis.plot(updates, curve.scores, label=label, marker=marker, markersize=5, **style)
             if start != "zero":
                 at = best if start == "best" else -1
@@ -245,28 +215,5 @@ def training_curve(
         axis.set_xlim(left=0)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-        _title(figure, title or f"Validation {metric} during training")
-        _legend(figure, axis)
-
-
-def check_extension(path: str) -> None:
-    """:raises ValueError: the extension of ``path`` is neither .png nor .svg."""
-    if os.path.splitext(path)[1].lower() not in EXTENSIONS:
-        raise ValueError(f"{path}: a picture ends in {' or '.join(EXTENSIONS)}")
-
-
-@contextlib.contextmanager
-def _figure(path: str, size) -> Iterator[Any]:
-    """A figure that is written to ``path``, whole, when the block ends well."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError("pictures need matplotlib: pip install matplotlib") from None
-    kind = os.path.splitext(path)[1][1:].lower()
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        yield figure
-        metadata = {"Date": None} if kind == "svg" else {}  # no date: the same rows, the same file
-        with whole_file(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=_DPI, metadata=metadata)
+        write_title(figure, title or f"Validation {metric} during training")
+        write_legend(figure, [axis])

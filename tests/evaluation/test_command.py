@@ -1,14 +1,16 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from fairseq_eisl.evaluation.command import main
-from fairseq_eisl.evaluation.metrics import bleu
+from fairseq_eisl.evaluation.metrics import bleu, chrf, ter
 from fairseq_eisl.evaluation.rows import append_row, read_rows
 
 from .logs import generation_log, json_validation, row, simple_validation
+from .run_folders import run_folder
 
 REFERENCE = ["a man rides a bike .", "two dogs run in a field .", "a girl in a red hat ."]
 CE = ["a a man rides bike .", "two dogs dogs run . .", ""]
@@ -45,6 +47,12 @@ def folder(tmp_path, monkeypatch):
     append_row("twice.csv", row("EISL", iterations="1"))
     append_row("twice.csv", row("EISL", iterations="1"))
     append_row("mixed.csv", row("EISL", test_set="another"))
+    append_row("blend.csv", row(noise="repeat:0.1,blank:0.2"))
+    run_folder(tmp_path / "run")
+    run_folder(tmp_path / "wrong", titel="x")
+    paper = {"setting": "toy", "noise": "repeat:0.5", "system": "CE", "bleu": "9", "source": "T2"}
+    append_row("paper.csv", paper)
+    append_row("blended.csv", {**paper, "noise": "a:1,b:2"})
     return tmp_path
 
 
@@ -68,6 +76,10 @@ def test_score_prints_a_line_and_appends_a_row(folder, capsys):
     assert rows[0]["repetition_reference"] == "0.00" and rows[0]["sentences"] == "3"
     assert rows[1]["unk_rate"] == "5.56"  # 1 of 18
     assert rows[0]["note"] == "a=b" and rows[0]["test_set"] == "toy, 3 lines"
+    assert rows[0]["ter_signature"] in line and rows[1]["chrf_signature"] in line
+    assert rows[0]["ter"] == f"{ter(CE, REFERENCE).score:.2f}"
+    assert rows[0]["chrf"] == f"{chrf(CE, REFERENCE).score:.2f}"
+    assert "bleu_detok" not in rows[0] and "bleurt" not in rows[0]
     for column in ("bleu_signature", "words_signature", "python", "sacrebleu", "cores", "date"):
         assert rows[0][column]
 
@@ -86,6 +98,35 @@ def test_score_takes_the_reference_file_not_the_log(folder, capsys):
     assert "BLEU 100.00" in line
 
 
+def test_optional_scores_are_columns(folder, capsys, monkeypatch):
+    class Moses:
+        def __init__(self, lang):
+            self.lang = lang
+
+        def detokenize(self, words):
+            return " ".join(words).replace(" .", f".{self.lang}")
+
+    class Bleurt:
+        def __init__(self, checkpoint):
+            assert checkpoint == "run"
+
+        def score(self, references, candidates):
+            return [0.25] * len(references)
+
+    monkeypatch.setitem(sys.modules, "sacremoses", SimpleNamespace(MosesDetokenizer=Moses))
+    monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "bleurt.score", SimpleNamespace(BleurtScorer=Bleurt))
+    (folder / "plain.txt").write_text("\n".join(REFERENCE).replace(" .", ".de") + "\n")
+    (folder / "good.out").write_text(generation_log(REFERENCE))
+    score = ["score", "--log", "good.out", "--reference", "ref.txt", "--rows", "out.csv"]
+    detokenized = ["--detokenized-reference", "plain.txt", "--detokenize-language", "de"]
+    line = run(capsys, *score, *detokenized, "--bleurt", "run")
+    (scored,) = read_rows("out.csv")
+    assert scored["bleu_detok"] == "100.00" and scored["bleurt"] == "0.2500"
+    for column in ("bleu_detok_signature", "bleurt_signature"):
+        assert scored[column] and scored[column] in line
+
+
 def test_table(folder, capsys):
     out = run(capsys, "table", "--rows", "rows.csv", "--columns", "system", "bleu")
     assert out == "system   bleu\nCE       8.50\nEISL    32.10\n"
@@ -96,6 +137,10 @@ def test_table(folder, capsys):
 def test_pictures(folder, capsys):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     run(capsys, "plot", "--rows", "rows.csv", "--kind", "compare", "--out", "compare.png")
+    run(capsys, "plot", "--rows", "rows.csv", "--kind", "noise", "--out", "noise.svg")
+    paper = ["--published", "paper.csv", "--out", "paper.svg"]
+    run(capsys, "plot", "--rows", "rows.csv", "--kind", "noise", *paper)
+    assert os.path.getsize("paper.svg") > os.path.getsize("noise.svg") > 1000
     run(capsys, "iterations", "--rows", "lev.csv", "--where", "system=EISL", "--out", "lev.png")
     logs = ["--log", "CE=ce.log", "--log", "EISL=eisl.log"]
     run(capsys, "curve", *logs, "--out", "curve.svg", "--title", "toy, seed 1")
@@ -112,7 +157,36 @@ def test_examples(folder, capsys):
     assert run(capsys, *texts, "-n", 1, "--seed", 4) == run(capsys, *texts, "-n", 1, "--seed", 4)
 
 
+def test_significance(folder, capsys):
+    systems = ["--system", "CE=ce.out", "EISL=eisl.out"]
+    test = ["significance", "--reference", "ref.txt", *systems, "-n", 20, "--seed", 2]
+    out = run(capsys, *test, "--rows", "sig.csv", "--set", "test_set=toy")
+    assert out == run(capsys, *test) and out.count("\n") == 3
+    assert out.startswith("CE    BLEU ") and "bs:20|seed:2" in out and "p = " in out
+    rows = read_rows("sig.csv")
+    assert [(r["system"], r["baseline"], r["log"]) for r in rows] == [
+        ("CE", "CE", "ce.out"),
+        ("EISL", "CE", "eisl.out"),
+    ]
+    assert rows[1]["bleu"] == f"{bleu(EISL, REFERENCE).score:.2f}"
+    assert rows[0]["p_value"] == "" and 0 < float(rows[1]["p_value"]) <= 1
+    assert rows[0]["test_set"] == "toy" and rows[0]["sentences"] == "3" and rows[0]["date"]
+
+
+def test_report(folder, capsys):
+    one = ["report", "--run", "run", "--out", "pages/one.html", "-n", 2]
+    assert run(capsys, *one) == "pages/one.html\n"
+    page = (folder / "pages" / "one.html").read_text(encoding="utf-8")
+    assert "EISL 32.1 BLEU against CE 8.5." in page and "2 of 3 sentences" in page
+    assert "not ours" not in page and "<h1>Toy &amp; run</h1>" in page
+    more = ["--run", "run", "run", "--published", "paper.csv", "--title", "Two"]
+    run(capsys, "report", *more, "--out", "two.html")
+    page = (folder / "two.html").read_text(encoding="utf-8")
+    assert "<h1>Two</h1>" in page and "not ours" in page and "<td>T2</td>" in page
+
+
 SCORE = "score --log ce.out --reference ref.txt"
+SIGNIFICANCE = "significance --reference ref.txt"
 EXAMPLES = "examples --source src.txt --reference ref.txt"
 
 
@@ -144,6 +218,42 @@ EXAMPLES = "examples --source src.txt --reference ref.txt"
         (f"{SCORE} --rows /dev/null", "--rows /dev/null: not a regular file"),
         (f"{SCORE} --rows ref.txt/rows.csv", "--rows ref.txt/rows.csv: "),
         (f"{SCORE} --rows unlike.csv", "--rows unlike.csv: line 2 has 1 cells"),
+        (f"{SCORE} --set ter=1", "--set ter=1: ter is a computed column"),
+        (
+            f"{SCORE} --detokenized-reference short.txt",
+            "--detokenized-reference short.txt: 2 lines for the 3 of --reference ref.txt",
+        ),
+        (f"{SCORE} --detokenized-reference none", "--detokenized-reference none: No such file"),
+        (
+            f"{SCORE} --detokenized-reference ref.txt",
+            "--detokenized-reference ref.txt: detokenising needs sacremoses: pip install",
+        ),
+        (f"{SCORE} --bleurt none", "--bleurt none: no folder with a BLEURT checkpoint"),
+        (f"{SCORE} --bleurt run", "--bleurt run: BLEURT needs the package bleurt"),
+        (f"{SIGNIFICANCE} --system CE=ce.out", "--system CE=ce.out: a baseline and a system"),
+        (f"{SIGNIFICANCE} --system CE=ce.out X=none", "--system X=none: No such file"),
+        (f"{SIGNIFICANCE} --system CE=ce.out CE=ce.out", "CE=ce.out: CE is given twice"),
+        (f"{SIGNIFICANCE} --system ce.out", "--system ce.out: key=value is needed"),
+        (f"{SIGNIFICANCE} --system CE=ce.out X=short.out", "2 hypotheses for the 3 lines"),
+        (f"{SIGNIFICANCE} --system CE=ce.out X=ce.out -n 0", "-n: a number of 1 or more"),
+        (f"{SIGNIFICANCE} --system CE=ce.out X=ce.out --seed 0", "--seed: a number of 1 or more"),
+        (
+            f"{SIGNIFICANCE} --system CE=ce.out X=ce.out --set p_value=0",
+            "--set p_value=0: p_value is a computed column",
+        ),
+        ("report --run none --out x.html", "--run none: none/rows.csv: No such file"),
+        (
+            "report --run wrong --out x.html",
+            "--run wrong: wrong/report.json: no key titel; there is",
+        ),
+        ("report --run run --out x.pdf", "--out x.pdf: a page ends in .html"),
+        ("report --run run --out run", "--out run: a page ends in .html"),
+        ("report --run run --out x.html -n 0", "-n: a number of 1 or more is needed, not '0'"),
+        (
+            "report --run run --out x.html --published rows.csv",
+            "--published rows.csv: no column setting, source; there is system",
+        ),
+        ("report --run run --out x.html --published none", "--published none: No such file"),
         ("table --rows none.csv", "--rows none.csv: No such file"),
         ("table --rows empty", "--rows empty: the file is empty"),
         ("table --rows header.csv", "--rows header.csv: there is a header but no row"),
@@ -153,6 +263,22 @@ EXAMPLES = "examples --source src.txt --reference ref.txt"
         ("plot --rows rows.csv --out x.jpg", "--out x.jpg: a picture ends in .png or .svg"),
         ("plot --rows mixed.csv --out x.png", "--rows mixed.csv: rows of several test_set"),
         ("plot --rows rows.csv --kind pie --out x.png", "--kind: invalid choice: 'pie'"),
+        (
+            "plot --rows blend.csv --kind noise --out x.png",
+            "--rows blend.csv: noise is 'repeat:0.1,blank:0.2', not one type:level",
+        ),
+        (
+            "plot --rows rows.csv --published paper.csv --out x.png",
+            "--published paper.csv: belongs to --kind noise, not to --kind compare",
+        ),
+        (
+            "plot --rows rows.csv --kind noise --published rows.csv.x --out x.png",
+            "--published rows.csv.x: No such file",
+        ),
+        (
+            "plot --rows rows.csv --kind noise --published blended.csv --out x.png",
+            "--published blended.csv: row 1: noise is 'a:1,b:2', not one type:level",
+        ),
         ("iterations --rows lev.csv --out x.pdf", "--out x.pdf: a picture ends in .png or .svg"),
         ("iterations --rows rows.csv --out x.png", "--rows rows.csv: no column iterations; there"),
         ("iterations --rows half.csv --out x.png", "iterations is '0.5', no integer of 0 or more"),
@@ -171,13 +297,17 @@ EXAMPLES = "examples --source src.txt --reference ref.txt"
         ("", "required: COMMAND"),
     ],
 )
-def test_errors_are_one_line_that_names_flag_and_value(folder, capsys, command, message):
+def test_errors_are_one_line_that_names_flag_and_value(
+    folder, capsys, monkeypatch, command, message
+):
+    for name in ("sacremoses", "bleurt"):  # as where they are not installed
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SystemExit) as stop:
         main(command.split())
     assert stop.value.code == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and error.endswith("\n")
-    assert not os.path.exists("x.png")
+    assert not os.path.exists("x.png") and not os.path.exists("x.html")
 
 
 def test_the_command_needs_neither_torch_nor_fairseq_nor_matplotlib(folder):

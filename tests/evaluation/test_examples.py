@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_eisl.evaluation.examples import format_examples, mark_repetitions, missing_words, pick
+from fairseq_eisl.evaluation.examples import format_examples, mark_repetitions, pick
 
 
 @pytest.mark.parametrize(
@@ -14,19 +14,6 @@ from fairseq_eisl.evaluation.examples import format_examples, mark_repetitions, 
 )
 def test_repetitions_are_marked(text, marked):
     assert mark_repetitions(text) == marked
-
-
-@pytest.mark.parametrize(
-    "hypothesis, reference, missing",
-    [
-        ("a b", "b a", []),
-        ("", "a b a", ["a", "b", "a"]),
-        ("a a", "a b a a", ["b", "a"]),
-        ("a b c", "", []),
-    ],
-)
-def test_missing_words_are_counted(hypothesis, reference, missing):
-    assert missing_words(hypothesis, reference) == missing
 
 
 def test_the_same_seed_picks_the_same_sentences():

@@ -9,9 +9,11 @@ from fairseq_eisl.evaluation.metrics import (
     TOKENIZERS,
     WORD_SIGNATURE,
     bleu,
+    chrf,
     length_error,
     length_ratio,
     repetition_rate,
+    ter,
     unk_rate,
 )
 
@@ -54,6 +56,42 @@ def test_bleu_equals_the_sacrebleu_command(tmp_path, options):
     assert ours.signature == theirs["signature"]
 
 
+@pytest.mark.parametrize(
+    "score, options", [(chrf, ["chrf"]), (ter, ["ter", "--ter-case-sensitive"])]
+)
+def test_chrf_and_ter_equal_the_sacrebleu_command(tmp_path, score, options):
+    for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES)):
+        (tmp_path / name).write_text("".join(f"{x}\n" for x in lines), encoding="utf-8")
+    command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "hyp", "-w", "6", "-m", *options]
+    done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=True)
+    theirs = json.loads(done.stdout)
+    ours = score(HYPOTHESES, REFERENCES)
+    assert ours.score == pytest.approx(theirs["score"], abs=1e-5)
+    assert ours.signature == theirs["signature"]
+
+
+@pytest.mark.parametrize("score, same", [(chrf, 100.0), (ter, 0.0)])
+def test_the_case_of_chrf_and_ter_counts_unless_lowered(score, same):
+    text, upper = ["a man rides a bike ."], ["A MAN RIDES A BIKE ."]
+    assert score(text, text).score == pytest.approx(same)
+    assert score(upper, text).score != pytest.approx(same)
+    assert "case:mixed|" in score(upper, text).signature
+    assert score(upper, text, lowercase=True).score == pytest.approx(same)
+    assert "case:lc|" in score(upper, text, lowercase=True).signature
+
+
+def test_ter_counts_edits_and_moves():
+    """One insertion of 4 words; a block moved is one edit; 4 superfluous words of 2."""
+    assert ter(["a b d"], ["a b c d"]).score == 25.0
+    assert ter(["c d a b"], ["a b c d"]).score == 25.0
+    assert ter(["a b x x x x"], ["a b"]).score == 200.0
+
+
+def test_empty_hypotheses_have_a_chrf_and_a_ter():
+    assert chrf([""], ["a b"]).score == 0.0
+    assert ter([""], ["a b"]).score == 100.0
+
+
 def test_identical_texts():
     score = bleu(REFERENCES, REFERENCES)
     assert score.score == pytest.approx(100.0)
@@ -90,7 +128,7 @@ def test_nothing_in_common_is_zero(hypotheses):
     assert bleu(hypotheses, ["a b c d"] * len(hypotheses)).score == 0.0
 
 
-@pytest.mark.parametrize("score", [bleu, length_error, length_ratio])
+@pytest.mark.parametrize("score", [bleu, chrf, ter, length_error, length_ratio])
 @pytest.mark.parametrize(
     "hypotheses, references, message",
     [

@@ -2,7 +2,6 @@ import math
 import os
 import struct
 import sys
-from itertools import combinations
 
 import pytest
 
@@ -10,6 +9,7 @@ from fairseq_eisl.evaluation import plots
 from fairseq_eisl.evaluation.iterations import iteration_lines
 from fairseq_eisl.evaluation.training_log import Curve
 
+from .layout import check_layout
 from .logs import row
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -55,50 +55,6 @@ ITERATIONS = {
     ],
     "one point": [row(iterations="0")],
 }
-
-
-@pytest.fixture
-def figures(monkeypatch):
-    """The figures that would have been saved."""
-    from matplotlib.figure import Figure
-
-    saved = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: saved.append(self))
-    return saved
-
-
-def visible_texts(figure):
-    """All texts that a reader sees, placed."""
-    from matplotlib.text import Text
-
-    figure.draw_without_rendering()
-    unseen = set()
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        low, high = axis.get_view_interval()
-        for tick in axis.get_major_ticks():
-            if not low <= tick.get_loc() <= high:
-                unseen.add(tick.label1)
-    texts = figure.findobj(lambda artist: isinstance(artist, Text) and artist not in unseen)
-    return [text for text in texts if text.get_visible() and text.get_text().strip()]
-
-
-def check_layout(figure):
-    """All texts lie inside the picture and none on another."""
-    texts = visible_texts(figure)
-    page = figure.bbox.padded(1)
-    boxes = {}
-    for text in texts:
-        box = text.get_window_extent()
-        assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
-        assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
-        assert text.get_fontsize() >= 8, text.get_text()
-        if text.get_rotation() in (0, 90):  # the box of slanted text holds corners without ink
-            boxes[text] = box
-    for (a, first), (b, second) in combinations(boxes.items(), 2):
-        width = min(first.x1, second.x1) - max(first.x0, second.x0)
-        height = min(first.y1, second.y1) - max(first.y0, second.y0)
-        assert width <= 1 or height <= 1, f"{a.get_text()!r} lies on {b.get_text()!r}"
-    return [text.get_text() for text in texts]
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,0 +1,60 @@
+"""What the flags name: files, logs and key=value pairs. What goes wrong is one line."""
+
+import contextlib
+from typing import Dict, Iterator, List, Sequence
+
+from .files import read_lines
+from .generation_log import HINT, read_generation_log
+from .leftovers import check_pieces
+
+
+class Refused(Exception):
+    """One line for the user."""
+
+
+@contextlib.contextmanager
+def flag(given: str, path: str = "") -> Iterator[None]:
+    """Turn what goes wrong in the block into one line after the flag as it was given."""
+    try:
+        yield
+    except OSError as err:
+        where = "" if err.filename in (None, path) else f"{err.filename}: "
+        raise Refused(f"{given}: {where}{err.strerror or err}") from err
+    except ValueError as err:
+        reason, own = str(err), f"{path}: "
+        reason = reason[len(own) :] if path and reason.startswith(own) else reason
+        raise Refused(f"{given}: {reason}") from err
+
+
+def pairs(name: str, texts: Sequence[str]) -> Dict[str, str]:
+    """``key=value`` texts of the flag ``name``."""
+    found: Dict[str, str] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and key and value):
+            raise Refused(f"{name} {text}: key=value is needed")
+        if key in found:
+            raise Refused(f"{name} {text}: {key} is given twice")
+        found[key] = value
+    return found
+
+
+def read_reference(path: str, given: str = "--reference") -> List[str]:
+    """Sentences of plain words."""
+    with flag(f"{given} {path}", path):
+        references = read_lines(path)
+        check_pieces(references, path)
+    return references
+
+
+def read_hypotheses(given: str, path: str, reference: str, references: List[str]) -> List[str]:
+    """The hypotheses of a log, one for each sentence of ``references``, those of a file."""
+    with flag(given, path):
+        hypotheses = read_generation_log(path).hypotheses
+        check_pieces(hypotheses, path, references)
+    if len(hypotheses) != len(references):
+        raise Refused(
+            f"{given}: {len(hypotheses)} hypotheses for the {len(references)} lines of "
+            f"--reference {reference}: another test set? Or: {HINT}"
+        )
+    return hypotheses

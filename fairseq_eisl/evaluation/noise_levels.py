@@ -1,0 +1,141 @@
+"""Rows to lines of BLEU over the level of a noise, after checks that they fit together."""
+
+import math
+from typing import Dict, List, NamedTuple, Sequence, Tuple
+
+from .comparison import bleu_kind, identity, number, only
+from .rows import Row, check_columns
+
+_NEEDED = ("system", "noise", "seed", "test_set", "bleu", "bleu_signature")
+_SAME = (
+    "test_set",
+    "arch",
+    "model",
+    "iterations",
+    "length_candidates",
+)  # else two rows look like one
+
+
+class Levels(NamedTuple):
+    """For each of the rising ``levels`` one BLEU a seed. ``inf`` is the level ``all``."""
+
+    levels: List[float]
+    values: List[List[float]]
+
+
+class NoiseLevels(NamedTuple):
+    """panels: noise type to system to its line. published: the same of a paper, or empty.
+
+    seeds: the same for all. signature: sacrebleu's.
+    """
+
+    panels: Dict[str, Dict[str, Levels]]
+    published: Dict[str, Dict[str, Levels]]
+    seeds: List[str]
+    test_set: str
+    signature: str
+
+
+def split_noise(text: str) -> Tuple[str, float]:
+    """A noise of one type, ``type:level``; no noise has the type ``""`` and the level 0.
+
+    :raises ValueError: a mixture of several, or no level.
+
+    >>> split_noise("repeat:0.3"), split_noise("shuffle:all"), split_noise("none")
+    (('repeat', 0.3), ('shuffle', inf), ('', 0.0))
+    """
+    text = text.strip()
+    if text in ("", "none"):
+        return "", 0.0
+    kind, _, level = (part.strip() for part in text.partition(":"))
+    try:
+        value = math.inf if level == "all" else float(level)
+    except ValueError:
+        value = math.nan
+    if not kind or not value >= 0 or (math.isinf(value) and level != "all"):
+        raise ValueError(f"noise is {text!r}, not one type:level such as repeat:0.3, or none")
+    return kind, value
+
+
+def check_noises(rows: Sequence[Row]) -> None:
+    """:raises ValueError: a noise of ``rows`` is no single ``type:level``; says of which row."""
+    for line, row in enumerate(rows, 1):
+        try:
+            split_noise(row["noise"])
+        except ValueError as err:
+            raise ValueError(f"row {line}: {err}") from None
+
+
+def several_levels(rows: Sequence[Row]) -> bool:
+    """Do rows have a noise at two levels or more, so that there is a line to draw?"""
+    try:
+        found = {split_noise(row.get("noise", "")) for row in rows}
+    except ValueError:
+        return False
+    kinds = {kind for kind, _ in found if kind}
+    return any(sum(own in ("", kind) for own, _ in found) > 1 for kind in kinds)
+
+
+def noise_lines(rows: Sequence[Row], published: Sequence[Row] = ()) -> NoiseLevels:
+    """Collect rows by the columns noise, system and seed.
+
+    Rows without noise are level 0 of every type. Of rows with the same system, noise and
+    seed the last one counts. ``published``: rows of :func:`published.read_published`, of
+    which those are kept whose type of noise occurs in ``rows``.
+
+    :raises ValueError: a column is missing or empty, a noise that is no ``type:level``,
+        nothing but clean rows, a BLEU that is no number, unequal seeds, or rows of several
+        test sets or kinds of BLEU.
+    """
+    if not rows:
+        raise ValueError("no rows to draw")
+    check_columns(rows, _NEEDED)
+    for row in rows:
+        empty = [n for n in _NEEDED if n != "noise" and not row.get(n, "")]
+        if empty:
+            raise ValueError(f"a row has no {', '.join(empty)}: {identity(row)}")
+    for name in _SAME:
+        only(name, [row.get(name, "") for row in rows])
+    only("bleu_signature", [bleu_kind(row["bleu_signature"]) for row in rows])
+    seeds = list(dict.fromkeys(row["seed"] for row in rows))
+    found: Dict[Tuple[str, float, str], Dict[str, float]] = {}
+    for row in rows:
+        kind, level = split_noise(row["noise"])
+        key = kind, level, row["system"]
+        found.setdefault(key, {})[row["seed"]] = number(row, "bleu")
+    points = {}
+    for (kind, level, system), scores in found.items():
+        lacking = [seed for seed in seeds if seed not in scores]
+        if lacking:
+            where = f"{system} {kind}:{level:g}" if kind else f"{system} without noise"
+            raise ValueError(f"{where} has no row for seed {', '.join(lacking)}, others have")
+        points[kind, level, system] = [scores[seed] for seed in seeds]
+    kinds = list(dict.fromkeys(kind for kind, _, _ in points if kind))
+    if not kinds:
+        raise ValueError("no row has a noise: there is no level to draw against")
+    theirs = {}
+    for row in published:
+        theirs[(*split_noise(row["noise"]), row["system"])] = [number(row, "bleu")]
+    return NoiseLevels(
+        panels={kind: _panel(points, kind) for kind in kinds},
+        published={kind: _panel(theirs, kind) for kind in kinds} if theirs else {},
+        seeds=seeds,
+        test_set=rows[-1]["test_set"],
+        signature=rows[-1]["bleu_signature"],
+    )
+
+
+def _panel(points: Dict[Tuple[str, float, str], List[float]], kind: str) -> Dict[str, Levels]:
+    """The lines of one type of noise, the clean rows at level 0 unless there are own ones."""
+    lines: Dict[str, Levels] = {}
+    own = {(level, system) for of, level, system in points if of == kind}
+    for system in dict.fromkeys(system for _, _, system in points):
+        if system not in {name for _, name in own}:
+            continue
+        at = {level: points[kind, level, system] for level, name in own if name == system}
+        clean = points.get(("", 0.0, system))
+        if clean:
+            at.setdefault(0.0, clean)
+        levels = sorted(at)
+        lines[system] = Levels(levels, [at[level] for level in levels])
+    return lines

@@ -1,0 +1,161 @@
+"""Pieces of HTML for the report page. Every text from outside is escaped here."""
+
+import html
+import re
+from typing import List, Mapping, Sequence, Tuple
+
+from .marks import missing_words, words_of
+from .rows import Row
+
+_SHOWN = (  # the columns of a result, in this order
+    *("system", "arch", "noise", "test_set", "seed", "iterations", "length_candidates"),
+    *("bleu", "brevity_penalty", "bleu_detok", "chrf", "ter", "bleurt"),
+    *("repetition", "repetition_reference", "length_ratio", "length_error", "unk_rate"),
+    *("sentences", "training_seconds"),
+)
+_SHARED = (  # told once above the table where all rows have the same
+    *("arch", "noise", "test_set", "seed", "iterations", "length_candidates"),
+    *("sentences", "repetition_reference"),
+)
+_HEADS = {
+    "test_set": "test set",
+    "bleu": "BLEU",
+    "bleu_detok": "BLEU, detok.",
+    "chrf": "chrF",
+    "ter": "TER (lower is better)",
+    "bleurt": "BLEURT",
+    "repetition": "repeated words, %",
+    "repetition_reference": "repeated words of the reference, %",
+    "length_error": "length error, words",
+    "unk_rate": "unknown words, %",
+    "training_seconds": "training, seconds",
+}
+_SIGNATURE = "_signature"
+
+
+def escape(text: str) -> str:
+    """Text as HTML, in attributes too."""
+    return html.escape(text, quote=True)
+
+
+def table(head: Sequence[str], body: Sequence[Sequence[str]], css: str = "") -> str:
+    """A table that scrolls within itself where the page is narrow; numbers to the right."""
+    right = [all(_is_number(line[i]) for line in body) for i in range(len(head))]
+
+    def cells(line: Sequence[str], tag: str) -> str:
+        return "".join(
+            f'<{tag} class="number">{escape(text)}</{tag}>'
+            if r
+            else f"<{tag}>{escape(text)}</{tag}>"
+            for text, r in zip(line, right)
+        )
+
+    lines = "\n".join(f"<tr>{cells(line, 'td')}</tr>" for line in body)
+    kind = f' class="{css}"' if css else ""
+    return (
+        f'<div class="wide" tabindex="0"><table{kind}>\n'
+        f"<thead><tr>{cells(head, 'th')}</tr></thead>\n"
+        f"<tbody>\n{lines}\n</tbody></table></div>"
+    )
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?|nan|", text))
+
+
+def results(rows: Sequence[Row]) -> str:
+    """The scores, and under them what they were computed with."""
+    shown = [name for name in _SHOWN if any(row.get(name) for row in rows)]
+    shared = [name for name in shown if name in _SHARED and _same(rows, name)]
+    shown = [name for name in shown if name not in shared]
+    told = "; ".join(f"{_head(name)}: {rows[0][name]}" for name in shared)
+    above = f'<p class="note">{escape(told)}</p>\n' if told else ""
+    body = [[row.get(name, "") for name in shown] for row in rows]
+    below = "\n" + _signatures(rows)
+    return above + table([_head(name) for name in shown], body, "results") + below
+
+
+def _head(name: str) -> str:
+    return _HEADS.get(name, name.replace("_", " "))
+
+
+def _same(rows: Sequence[Row], name: str) -> bool:
+    return len({row.get(name, "") for row in rows}) == 1
+
+
+def _signatures(rows: Sequence[Row]) -> str:
+    names = dict.fromkeys(name for row in rows for name in row if name.endswith(_SIGNATURE))
+    items = []
+    for name in names:
+        metric = name[: -len(_SIGNATURE)]
+        metric = "words and lengths" if metric == "words" else _head(metric)
+        signatures: dict = {}
+        for number, row in enumerate(rows, 1):
+            if row.get(name):
+                signatures.setdefault(row[name], []).append(str(number))
+        for signature, numbers in signatures.items():
+            where = f" (row {', '.join(numbers)})" if len(signatures) > 1 else ""
+            items.append((f"{metric}{where}", signature))
+    return '<p class="note">Computed as:</p>\n' + pairs(items, "signatures") if items else ""
+
+
+def pairs(items: Sequence[Tuple[str, str]], css: str = "settings") -> str:
+    """Names and values."""
+    lines = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in items)
+    return f'<dl class="{css}">\n{lines}\n</dl>'
+
+
+def commands(items: Sequence[Tuple[str, str]]) -> str:
+    """A block for each stage; a click selects the whole command, to be copied."""
+    return "\n".join(
+        f'<h4>{escape(stage)}</h4>\n<pre tabindex="0"><code>{escape(command)}</code></pre>'
+        for stage, command in items
+    )
+
+
+def picture(svg: str, caption: str, number: int) -> str:
+    """An SVG file as part of the page; ``number`` keeps its names apart from other pictures'."""
+    return (
+        f'<figure>\n<div class="wide" tabindex="0">\n{inline_svg(svg, caption, f"p{number}-")}\n'
+        f"</div>\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    )
+
+
+def inline_svg(svg: str, label: str, prefix: str) -> str:
+    """The ``<svg>`` of a file, its ids made the page's own, without prolog and metadata."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}', svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1).strip()
+
+
+def marked(text: str) -> str:
+    """An output with its repeated words marked."""
+    words = [
+        f"<mark>{escape(word.text)}</mark>" if word.repeated else escape(word.text)
+        for word in words_of(text)
+    ]
+    return " ".join(words) or "<i>(empty)</i>"
+
+
+def examples(
+    source: Sequence[str],
+    reference: Sequence[str],
+    systems: Mapping[str, Sequence[str]],
+    numbers: Sequence[int],
+) -> str:
+    """A block for each sentence number (from 0): source, reference and every system."""
+    blocks = []
+    for i in numbers:
+        lines: List[Tuple[str, str]] = [("source", escape(source[i]))] if source else []
+        lines.append(("reference", marked(reference[i])))
+        for name, hypotheses in systems.items():
+            missing = missing_words(hypotheses[i], reference[i])
+            lacks = " ".join(f"<del>{escape(word)}</del>" for word in missing) or "nothing"
+            note = f'<span class="missing">missing: {lacks}</span>'
+            lines.append((name, f"{marked(hypotheses[i])}<br>{note}"))
+        body = "\n".join(f"<dt>{escape(name)}</dt><dd>{text}</dd>" for name, text in lines)
+        blocks.append(f'<h4>sentence {i}</h4>\n<dl class="example">\n{body}\n</dl>')
+    return "\n".join(blocks)
