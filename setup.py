@@ -28,8 +28,12 @@ setup(
         "sentencepiece",
     ],
     extras_require={
-        "test": ["pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "matplotlib>=3.7"],
+        "test": [
+            *("pytest", "pytest-xdist", "hypothesis", "ruff", "mypy"),
+            *("matplotlib>=3.7", "submitit>=1.5"),
+        ],
         "plots": ["matplotlib>=3.7"],
+        "sweep": ["submitit>=1.5"],
         "hf": ["transformers"],
     },
 )

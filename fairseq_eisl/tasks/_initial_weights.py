@@ -7,13 +7,14 @@ Transformer from CMLM, any of them with the encoder of an autoregressive teacher
 
 import logging
 import os
+from typing import List
 
 import torch
 
 logger = logging.getLogger(__name__)
 
 
-def begin_with(model: torch.nn.Module, path: str) -> list[str]:
+def begin_with(model: torch.nn.Module, path: str) -> List[str]:
     """Copy the parameters that ``model`` and the checkpoint at ``path`` share by name.
 
     Returns the names of the parameters that the checkpoint lacks; they keep their random
@@ -22,8 +23,7 @@ def begin_with(model: torch.nn.Module, path: str) -> list[str]:
     """
     if not os.path.isfile(path):
         raise ValueError(f"--init-weights {path}: there is no such file")
-    # A fairseq checkpoint also holds configurations, which weights_only would refuse.
-    state = torch.load(path, map_location="cpu", weights_only=False)
+    state = torch.load(path, map_location="cpu")  # safely: see compat.allow_checkpoint_classes
     theirs = state.get("model") if isinstance(state, dict) else None
     if not isinstance(theirs, dict):
         raise ValueError(f"--init-weights {path}: this is no fairseq checkpoint")

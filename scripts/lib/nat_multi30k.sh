@@ -1,7 +1,7 @@
 # nat.sh --small: Multi30k en-de, 3+3 layers, 128 wide. Sourced by nat.sh.
 
 source "$ROOT/scripts/lib/multi30k_bpe.sh"
-PIECES="$RUN/pieces.train"
+PIECES="$RUN/pieces/train"
 TEST_SET="Multi30k test2016 en-de, lc.norm.tok"
 SIZE=(--encoder-layers 3 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4
     --decoder-layers 3 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4

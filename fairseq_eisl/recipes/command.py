@@ -1,0 +1,195 @@
+"""The command line: ``python -m fairseq_eisl.recipes plan|run|sweep CONFIG``."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from typing import Dict, List, Optional, Tuple
+
+from omegaconf import DictConfig
+
+from . import sweep as sweeps
+from .runner import Runner, say
+from .schema import ROOT, Device, RecipeError, flag_groups, load
+from .stages import Stage, build
+
+DESCRIPTION = """\
+Runs an experiment that a YAML file describes, with the stock commands of fairseq:
+prepare, preprocess, train, (average), generate, score. Finished stages are skipped, a
+killed run goes on where it was, a changed setting runs what depends on it again.
+"""
+
+
+def open_recipes(config: str, variations: List[List[str]]) -> List[Tuple[DictConfig, List[Stage]]]:
+    """A recipe under several lists of overrides, checked, each with its stages.
+
+    Raises RecipeError, before anything has run.
+    """
+    recipes = [load(config, overrides) for overrides in variations]
+    try:
+        answer = check_flags([build(recipe) for recipe in recipes])
+    except RecipeError as err:
+        raise RecipeError(f"{config}: {err}") from None
+    for number, stage, message in answer["errors"]:
+        place = _place(recipes[number], stage, message)
+        raise RecipeError(f"{' '.join([config, *variations[number]])}: {place}: {message}")
+    found = []
+    for recipe in recipes:
+        if recipe.device == Device.cuda and not answer["cuda"]:
+            raise RecipeError(f"{config}: device: cuda, but torch finds no usable GPU here")
+        found.append((recipe, build(recipe, answer["cuda"])))
+    return found
+
+
+def check_flags(recipes: List[List[Stage]]) -> dict:
+    """What fairseq's parsers say about the commands of several recipes (see ``flag_check``)."""
+    commands = []
+    for number, stages in enumerate(recipes):
+        folders = {**{stage.name: stage.name for stage in stages}, "root": ROOT, "out": "out"}
+        for stage in stages:
+            commands += [[number, stage.name, line] for line in stage.lines(folders)]
+    path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
+    done = subprocess.run(
+        [sys.executable, "-m", "fairseq_eisl.recipes.flag_check"],
+        input=json.dumps(commands),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RecipeError(f"checking the flags failed: {last}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _place(recipe: DictConfig, stage: str, message: str) -> str:
+    """The key of the flag that a message begins with or names, else the stage."""
+    named = [word.strip(":,'/") for word in message.split() if word.startswith("--")]
+    groups: Dict[str, DictConfig] = dict(flag_groups(recipe))
+    order = [f"train.{stage}.flags", "flags", "generate", "preprocess", *groups]
+    for flag in named:
+        for key in order:
+            for part in flag.split("/"):
+                if key in groups and part.lstrip("-") in groups[key]:
+                    return f"{key}.{part.lstrip('-')}"
+    return f"stage {stage}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_eisl.recipes",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, help: str, config: str):
+        part = commands.add_parser(name, help=help)
+        part.add_argument("config", help=config)
+        part.add_argument(
+            "--runs",
+            default=os.path.join(ROOT, "runs"),
+            metavar="DIR",
+            help="where results go; recipes with one folder share the stages in which they agree "
+            "(default: %(default)s)",
+        )
+        return part
+
+    for name, help in (
+        ("plan", "print the commands, ready to be copied into a shell"),
+        ("run", "run what is not done yet"),
+    ):
+        part = add(name, help, "a YAML file, e.g. configs/smoke/multi30k_repeat50.yaml")
+        part.add_argument(
+            "overrides",
+            nargs="*",
+            metavar="key=value",
+            help="e.g. seed=2 noise=blank:0.3 train.eisl.flags.lr=1e-4",
+        )
+        part.add_argument(
+            "--out", metavar="DIR", help="the run's own folder (default: RUNS/NAME-seedN)"
+        )
+        part.set_defaults(action={"plan": _plan, "run": _run}[name])
+    part = add("sweep", "run a grid of recipes as jobs", "e.g. configs/sweeps/smoke.yaml")
+    part.add_argument(
+        "--cluster",
+        choices=("local", "slurm"),
+        default="local",
+        help="processes of this machine, or SLURM (default: %(default)s)",
+    )
+    part.add_argument("--jobs", type=int, default=1, help="at once (default: %(default)s)")
+    part.add_argument(
+        "--retries", type=int, default=0, help="of a failed cell (default: %(default)s)"
+    )
+    part.add_argument(
+        "--parameters",
+        nargs="+",
+        default=[],
+        metavar="key=value",
+        help="of submitit's executor, e.g. slurm_partition=gpu gpus_per_node=1 timeout_min=600",
+    )
+    part.set_defaults(action=_sweep)
+    return parser
+
+
+def _plan(args) -> int:
+    (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
+    print("\n".join(Runner(stages, args.runs).plan()).rstrip())
+    return 0
+
+
+def _run(args) -> int:
+    (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
+    folder = args.out or os.path.join(args.runs, f"{recipe.name}-seed{recipe.seed}")
+    runner = Runner(stages, args.runs)
+    try:
+        runner.run(folder, recipe)
+    except RecipeError as err:
+        print(f"recipes: {err}", file=sys.stderr)
+        return 1
+    say(f"rows and pictures: {folder}")
+    return 0
+
+
+def _sweep(args) -> int:
+    for flag in ("jobs", "retries"):
+        least = 1 if flag == "jobs" else 0
+        if getattr(args, flag) < least:
+            raise RecipeError(f"--{flag}: {least} or more is needed, not {getattr(args, flag)}")
+    sweep = sweeps.load_sweep(args.config)
+    cells = sweeps.cells(sweep)
+    open_recipes(sweep.recipe, [cell.overrides for cell in cells])
+    todo = [cell for cell in cells if not sweeps.is_done(sweep, cell, args.runs)]
+    say(f"{len(cells)} cells, {len(cells) - len(todo)} done before")
+    parameters = sweeps.executor_parameters(args.parameters)
+    options = sweeps.Options(args.cluster, args.jobs, args.retries, parameters)
+    failed = sweeps.run_cells(sweep, todo, args.runs, options) if todo else {}
+    table = sweeps.gather(sweep, args.runs)
+    if table:
+        print(sweeps.as_table(table))
+    say(f"{len(table)} of {len(cells)} cells: {sweeps.folder_of(sweep, args.runs)}/rows.csv")
+    for name, reason in failed.items():
+        print(f"recipes: {name} failed: {reason}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Run one command; 0 if it went well, 2 after one line on a wrong recipe, 1 on a failure."""
+    parser = _parser()
+    # key=value may also come after an option, where argparse does not look for it.
+    args, rest = parser.parse_known_args(argv)
+    if hasattr(args, "overrides"):
+        args.overrides += [text for text in rest if not text.startswith("-")]
+        rest = [text for text in rest if text.startswith("-")]
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        return args.action(args)
+    except RecipeError as err:
+        print(f"recipes: {err}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("recipes: interrupted; run it again to go on", file=sys.stderr)
+        return 130

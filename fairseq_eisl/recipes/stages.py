@@ -1,0 +1,218 @@
+"""A recipe as stages: the stock command lines, what each reads, and where it writes."""
+
+import os
+import shlex
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from omegaconf import DictConfig
+
+from .schema import ROOT, Device, Pieces, RecipeError, words
+
+SPLITS = ("train", "valid", "test")
+
+
+class Stage(NamedTuple):
+    """One step of a recipe.
+
+    commands: words of command lines; ``{name}`` in a word is the folder of the stage of that
+        name, ``{out}`` the stage's own, ``{root}`` the checkout. ``{{`` and ``}}`` are braces.
+    needs: the stages that it reads, whose settings are therefore its own, too.
+    reads: files from outside; their content counts.
+    stdout: file in the stage's folder for the last command's standard output.
+    resumes: run again, the command goes on where it was killed.
+    gpus: CUDA_VISIBLE_DEVICES for it.
+    """
+
+    name: str
+    commands: Tuple[Tuple[str, ...], ...]
+    needs: Tuple[str, ...] = ()
+    reads: Tuple[str, ...] = ()
+    stdout: Optional[str] = None
+    resumes: bool = False
+    gpus: Optional[str] = None
+
+    def lines(self, folders: Dict[str, str]) -> List[List[str]]:
+        """The command lines with the folders of the stages put in."""
+        return [[word.format(**folders) for word in command] for command in self.commands]
+
+
+def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
+    """The stages of a recipe in their order. ``cuda``: this machine has a usable GPU."""
+    device = ["--cpu"]
+    if cuda and recipe.device != Device.cpu:
+        device = ["--fp16"] if recipe.half_precision else []
+    stages = _data_stages(recipe)
+    scored = []
+    for name, training in recipe.train.items():
+        stages.append(_training(recipe, name, training, device))
+        if training.system:
+            scored.append((name, training.system))
+    logs = []
+    for name, system in scored:
+        checkpoint = f"{{{name}}}/checkpoint_best.pt"
+        needs = [name]
+        if recipe.average:
+            stages.append(_average(name, recipe.average))
+            checkpoint, needs = f"{{average_{name}}}/model.pt", [f"average_{name}"]
+        for number, variant in enumerate(
+            recipe.variants or [DictConfig({"columns": {}, "flags": {}})]
+        ):
+            stage = _generation(recipe, name, number, variant, checkpoint, needs, device)
+            stages.append(stage)
+            logs.append((name, system, stage.name, variant))
+    stages.append(_scores(recipe, logs))
+    names = [stage.name for stage in stages]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise RecipeError(f"train: {', '.join(twice)} is the name of a stage; choose another one")
+    return stages
+
+
+def _script(name: str) -> Tuple[str, str]:
+    """A script of scripts/prepare as a word of a command, and as a file."""
+    return f"{{root}}/scripts/prepare/{name}", os.path.join(ROOT, "scripts", "prepare", name)
+
+
+def _plain(word: str) -> str:
+    """A word that has no placeholders."""
+    return str(word).replace("{", "{{").replace("}", "}}")
+
+
+def _files(folder: Optional[str]) -> Tuple[str, ...]:
+    if folder is None:
+        return ()
+    inside = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
+    return tuple(path for path in inside if os.path.isfile(path))
+
+
+def _data_stages(recipe: DictConfig) -> List[Stage]:
+    data = recipe.data
+    source, target = data.source, data.target
+    word, file = _script(f"{data.prepare}.sh")
+    command = ["bash", word, "{out}", *map(_plain, data.options)]
+    if data.folder is not None:
+        command += ["--data", _plain(os.path.abspath(data.folder))]
+    stages = [Stage("prepare", (tuple(command),), reads=(file, *_files(data.folder)))]
+    text, dictionary = "prepare", []
+    if data.pieces != Pieces.none:
+        text = "encode"
+        word, file = _script(f"encode_{data.pieces.name}.sh")
+        command = ["bash", word, "{prepare}", "{out}"]
+        command += [source, target]
+        if data.pieces == Pieces.sentencepiece:
+            command += [str(data.vocabulary), *([_plain(data.blank)] if data.blank else [])]
+            dictionary = ["--srcdict", "{encode}/dict.txt"]
+            reads: Tuple[str, ...] = (file,)
+        else:
+            folder = os.path.abspath(data.gpt2)
+            command += [_plain(folder)]
+            shared = _plain(os.path.join(folder, "dict.txt"))
+            dictionary = ["--srcdict", shared, "--tgtdict", shared]
+            names = ("encoder.json", "vocab.bpe", "dict.txt")
+            reads = (file, *(os.path.join(folder, name) for name in names))
+        stages.append(Stage("encode", (tuple(command),), ("prepare",), reads))
+    command = ["fairseq-preprocess", "-s", source, "-t", target]
+    for split in SPLITS:
+        command += [f"--{split}pref", f"{{{text}}}/{split}"]
+    command += ["--destdir", "{out}", *dictionary]
+    if data.pieces != Pieces.gpt2:
+        command.append("--joined-dictionary")
+    command += map(_plain, words(recipe.preprocess))
+    stages.append(Stage("preprocess", (tuple(command),), (text,)))
+    return stages
+
+
+_USER_DIR = ["--user-dir", "{root}/fairseq_eisl"]
+
+
+# --required-batch-size-multiple 1: fairseq's default of 8 drops the last sentences of a set.
+_EVERY = {"required-batch-size-multiple": 1}
+_TRAINING = {
+    **_EVERY,
+    "no-progress-bar": True,
+    "log-format": "simple",
+    "log-interval": 50,
+    "best-checkpoint-metric": "bleu",
+    "maximize-best-checkpoint-metric": True,
+    "eval-bleu": True,
+    "eval-tokenized-bleu": True,
+    "no-epoch-checkpoints": True,
+}
+_REMOVE = {Pieces.none: None, Pieces.sentencepiece: "sentencepiece", Pieces.gpt2: None}
+
+
+def _training(recipe: DictConfig, name: str, training: DictConfig, device: List[str]) -> Stage:
+    command = [*map(_plain, recipe.launcher), "fairseq-train", "{preprocess}", *_USER_DIR]
+    pieces = {"eval-bleu-remove-bpe": _REMOVE[recipe.data.pieces]}
+    flags = words({"seed": recipe.seed}, _TRAINING, pieces, recipe.flags, training.flags)
+    command += [*map(_plain, flags), *device, "--save-dir", "{out}"]
+    needs = ["preprocess"]
+    reads: Tuple[str, ...] = ()
+    # --finetune-from-model: a fresh optimiser, scheduler and data order at the first start, and
+    # nothing of it where the training goes on from its own last checkpoint.
+    if training.start is not None:
+        needs.append(training.start)
+        command += ["--finetune-from-model", f"{{{training.start}}}/checkpoint_best.pt"]
+    elif training.weights is not None:
+        reads = (training.weights,)
+        command += ["--finetune-from-model", _plain(os.path.abspath(training.weights))]
+    return Stage(name, (tuple(command),), tuple(needs), reads, resumes=True, gpus=recipe.gpus)
+
+
+def _average(name: str, last: int) -> Stage:
+    command = ["python", "-m", "fairseq_eisl.checkpoints", "average", "--folder", f"{{{name}}}"]
+    command += ["--last", str(last), "--by-updates", "--output", "{out}/model.pt"]
+    return Stage(f"average_{name}", (tuple(command),), (name,))
+
+
+def _generation(recipe, name, number, variant, checkpoint, needs, device) -> Stage:
+    command = ["fairseq-generate", "{preprocess}", *_USER_DIR, "--path", checkpoint, *device]
+    task = {"task": recipe.flags.get("task")}
+    pieces = {"remove-bpe": _REMOVE[recipe.data.pieces]}
+    flags = words({"seed": recipe.seed}, _EVERY, task, pieces, recipe.generate, variant.flags)
+    stage = f"generate_{name}" + (f"_{number}" if recipe.variants else "")
+    return Stage(
+        stage,
+        (tuple([*command, *map(_plain, flags)]),),
+        ("preprocess", *needs),
+        stdout="test.out",
+        gpus=recipe.gpus,
+    )
+
+
+def _scores(recipe: DictConfig, logs: list) -> Stage:
+    """Rows, in the order of the trainings and variants, and pictures of them."""
+    evaluate = ["python", "-m", "fairseq_eisl.evaluation"]
+    rows = ["--rows", "{out}/rows.csv"]
+    commands = []
+    for _, system, stage, variant in logs:
+        columns = {
+            "system": system,
+            "noise": recipe.noise,
+            "seed": recipe.seed,
+            "test_set": recipe.data.test_set,
+            "model": recipe.model_name,
+            "recipe": recipe.name,
+            **recipe.columns,
+            **variant.columns,
+        }
+        pairs = [_plain(f"{key}={value}") for key, value in columns.items() if value is not None]
+        command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out"]
+        command += ["--reference", f"{{prepare}}/test.{recipe.data.target}", *rows, "--set", *pairs]
+        commands.append(command)
+    systems = {system: name for name, system, _, _ in logs}
+    curves = [f"{system}={{{name}}}/log" for system, name in systems.items()]
+    title = ["--title", _plain(recipe.title)]
+    commands.append([*evaluate, "curve", "--log", *curves, "--out", "{out}/curve.png", *title])
+    if recipe.variants:
+        if all("iterations" in variant.columns for variant in recipe.variants):
+            commands.append([*evaluate, "iterations", *rows, "--out", "{out}/iterations.png"])
+    else:
+        commands.append([*evaluate, "plot", *rows, "--out", "{out}/compare.png"])
+    needs = dict.fromkeys(["prepare", *systems.values(), *(stage for _, _, stage, _ in logs)])
+    return Stage("score", tuple(map(tuple, commands)), tuple(needs))
+
+
+def shell(line: List[str]) -> str:
+    """A command line to copy and paste."""
+    return " ".join(shlex.quote(word) for word in line)

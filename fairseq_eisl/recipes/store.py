@@ -1,0 +1,125 @@
+"""Where stages keep their results: a folder named after everything that they depend on.
+
+``RUNS/stages/NAME-KEY`` holds the results of a stage, ``NAME-KEY.part`` those of one that has
+not ended. KEY is a digest of the commands, the content of the files from outside, and the keys
+of the stages that are read, so that a changed setting makes a stage and all that depends on it
+anew, recipes that agree in a stage share it, and an old setting finds its old results.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from typing import Dict, Iterator, List, Sequence, TextIO
+
+from .schema import RecipeError
+from .stages import Stage
+
+STAMP = "stage.json"
+
+
+class Store:
+    """The stages of all recipes below one folder."""
+
+    def __init__(self, runs: str):
+        self.folder = os.path.join(os.path.abspath(runs), "stages")
+
+    def keys(self, stages: Sequence[Stage]) -> Dict[str, str]:
+        """The key of each stage, by its name."""
+        keys: Dict[str, str] = {}
+        for stage in stages:
+            content = {
+                "commands": stage.commands,
+                "stdout": stage.stdout,
+                "needs": {name: keys[name] for name in stage.needs},
+                "reads": [_digest(path) for path in stage.reads],
+            }
+            text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+            keys[stage.name] = hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
+        return keys
+
+    def path(self, name: str, key: str) -> str:
+        return os.path.join(self.folder, f"{name}-{key}")
+
+    def is_done(self, path: str) -> bool:
+        return os.path.exists(os.path.join(path, STAMP))
+
+    @contextlib.contextmanager
+    def locked(self, path: str, waits) -> Iterator[TextIO]:
+        """Hold a stage; ``waits()`` is called once if another process has it.
+
+        The file is inherited by the stage's commands: if this process is killed and one of them
+        lives on, the stage stays held until that ends.
+        """
+        os.makedirs(self.folder, exist_ok=True)
+        with open(f"{path}.lock", "w", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                waits()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            os.set_inheritable(lock.fileno(), True)
+            yield lock
+
+    def begin(self, path: str, resumes: bool) -> bool:
+        """Make the folder in which a stage works; True if it goes on with what lies there."""
+        part = f"{path}.part"
+        if os.path.isdir(path) and not os.path.isdir(part):
+            os.rename(path, part)  # somebody ran the printed command by hand
+        if not resumes:
+            shutil.rmtree(part, ignore_errors=True)
+        os.makedirs(part, exist_ok=True)
+        return resumes and mend_last_checkpoint(part)
+
+    def end(self, path: str, stamp: dict):
+        """The stage is done: its results appear, whole."""
+        part = f"{path}.part"
+        temporary = os.path.join(part, STAMP + ".part")
+        with open(temporary, "w", encoding="utf-8") as f:
+            json.dump(stamp, f, indent=1, ensure_ascii=False)
+        os.replace(temporary, os.path.join(part, STAMP))
+        os.rename(part, path)
+
+
+def mend_last_checkpoint(folder: str) -> bool:
+    """See to it that checkpoint_last.pt is whole, if there is any; True if there is.
+
+    fairseq writes a checkpoint to one name, whole or not at all, and then copies it to its other
+    names. Killed in the midst of that, it leaves a torn checkpoint_last.pt that it cannot read
+    any more; the file it was copied from is newer than every other one that is whole.
+    """
+    last = os.path.join(folder, "checkpoint_last.pt")
+    if not os.path.exists(last) or _is_whole(last):
+        return os.path.exists(last)
+    os.unlink(last)
+    names = [n for n in os.listdir(folder) if n.startswith("checkpoint") and n.endswith(".pt")]
+    paths = sorted((os.path.join(folder, name) for name in names), key=os.path.getmtime)
+    for path in reversed(paths):
+        if _is_whole(path):
+            shutil.copyfile(path, last + ".part")
+            os.replace(last + ".part", last)
+            return True
+    return False
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a checkpoint, a zip archive with checksums, can be read to its end."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def _digest(path: str) -> List[str]:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as f:
+            for block in iter(lambda: f.read(1 << 20), b""):
+                digest.update(block)
+    except OSError as err:
+        raise RecipeError(f"{path}: {err.strerror or err}") from None
+    return [os.path.basename(path), digest.hexdigest()]

@@ -1,0 +1,211 @@
+"""A grid of recipes: the cells run as submitit jobs, their rows become one table.
+
+A sweep is a YAML file:
+
+    recipe: ../multi30k/repeat50.yaml     # relative to the sweep's file
+    name: multi30k_noise
+    axes:                                 # every combination is a cell
+      noise: [repeat:0.3, repeat:0.5]
+      seed: [1, 2]
+    overrides: [device=cpu]               # of every cell
+
+An axis is a key of the recipe and its values, or a name and settings that belong together:
+
+      loss:
+        eisl: []
+        eisl_sharp: [train.eisl.flags.gumbel-temperature=0.3]
+"""
+
+import csv
+import io
+import itertools
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from .runner import as_text, say, write_whole
+from .schema import ROOT, RecipeError, load, parse
+
+
+@dataclass
+class Sweep:
+    name: str = MISSING
+    recipe: str = MISSING
+    axes: Dict[str, Any] = field(default_factory=dict)
+    overrides: List[str] = field(default_factory=list)
+
+
+class Cell(NamedTuple):
+    """name: the values of its axes; overrides: what they mean."""
+
+    name: str
+    overrides: List[str]
+
+
+class Options(NamedTuple):
+    """How cells run: submitit's cluster and parameters, jobs at once, further attempts."""
+
+    cluster: str
+    jobs: int
+    retries: int
+    parameters: Dict[str, Any]
+
+
+def load_sweep(path: str) -> DictConfig:
+    """A checked sweep; ``recipe`` becomes a path. Raises RecipeError, one line."""
+    if not os.path.isfile(path):
+        raise RecipeError(f"{path}: there is no such file")
+    sweep = parse(path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), OmegaConf.load(path)))
+    missing = sorted(OmegaConf.missing_keys(sweep))
+    if missing:
+        raise RecipeError(f"{path}: {', '.join(missing)} must be given")
+    if not sweep.axes:
+        raise RecipeError(f"{path}: axes: at least one is needed, e.g. noise: [repeat:0.3]")
+    for name, values in sweep.axes.items():
+        if not (OmegaConf.is_list(values) or OmegaConf.is_dict(values)) or not len(values):
+            raise RecipeError(f"{path}: axes.{name}: a list of values is needed, or a mapping of "
+                              "names to overrides")  # fmt: skip
+    sweep.recipe = os.path.join(os.path.dirname(path), sweep.recipe)
+    if not os.path.isfile(sweep.recipe):
+        raise RecipeError(f"{path}: recipe: {sweep.recipe}: there is no such file")
+    return sweep
+
+
+def cells(sweep: DictConfig) -> List[Cell]:
+    """Every combination of the axes' values, the last axis fastest."""
+    axes = []
+    for axis, values in sweep.axes.items():
+        if OmegaConf.is_list(values):
+            axes.append([(f"{axis}={value}", [f"{axis}={value}"]) for value in values])
+        else:
+            axes.append([(f"{axis}={name}", list(settings)) for name, settings in values.items()])
+    found = []
+    for combination in itertools.product(*axes):
+        name = re.sub(r"[^\w.=+-]+", "_", ",".join(part for part, _ in combination))
+        settings = [setting for _, settings in combination for setting in settings]
+        found.append(Cell(name, [*sweep.overrides, *settings]))
+    return found
+
+
+def run_cells(sweep: DictConfig, todo: List[Cell], runs: str, options: Options) -> Dict[str, str]:
+    """Run cells as jobs; the reason for each that failed in the end, by name."""
+    try:
+        import submitit
+    except ImportError:
+        raise RecipeError("sweep needs submitit: pip install 'fairseq-eisl[sweep]'") from None
+    folder = folder_of(sweep, runs)
+    executor = submitit.AutoExecutor(os.path.join(folder, "jobs"), cluster=options.cluster)
+    try:
+        executor.update_parameters(**options.parameters)
+    except (NameError, TypeError, ValueError) as err:
+        raise RecipeError(f"--parameters: {err}") from None
+    attempts: Dict[str, int] = {}
+    active: List[Tuple[Cell, Any]] = []
+    failed: Dict[str, str] = {}
+    waiting, done = list(todo), 0
+    while waiting or active:
+        while waiting and len(active) < options.jobs:
+            cell = waiting.pop(0)
+            attempts[cell.name] = attempts.get(cell.name, 0) + 1
+            command = [sys.executable, "-m", "fairseq_eisl.recipes", "run", sweep.recipe]
+            command += [*cell.overrides, "--runs", os.path.abspath(runs)]
+            command += ["--out", os.path.join(folder, cell.name)]
+            function = submitit.helpers.CommandFunction(command, verbose=False, env=_environment())
+            job = executor.submit(function)
+            active.append((cell, job))
+            say(f"{cell.name}: started (log: {job.paths.stderr})")
+        for cell, job in [pair for pair in active if pair[1].done()]:
+            active.remove((cell, job))
+            reason = None if job.exception() is None else _reason(job)
+            if reason is not None and attempts[cell.name] <= options.retries:
+                say(f"{cell.name}: failed ({reason}), once more")
+                waiting.append(cell)
+                continue
+            done += 1
+            if reason is not None:
+                failed[cell.name] = reason
+            outcome = "done" if reason is None else f"FAILED: {reason}"
+            say(f"[{done}/{len(todo)}] {cell.name}: {outcome}")
+            gather(sweep, runs)
+        time.sleep(0.5)
+    return failed
+
+
+def _environment() -> Dict[str, str]:
+    path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
+    return {"PYTHONPATH": path.rstrip(os.pathsep)}
+
+
+def _reason(job) -> str:
+    """The recipe's own line of a failed job, else the job's last one."""
+    for text in (job.stderr() or "", job.stdout() or "", str(job.exception())):
+        lines = [line for line in text.splitlines() if line.startswith("recipes: ")]
+        if lines:
+            return lines[-1][len("recipes: ") :]
+    return (str(job.exception()).strip().splitlines() or ["no message"])[-1][:300]
+
+
+def folder_of(sweep: DictConfig, runs: str) -> str:
+    return os.path.join(os.path.abspath(runs), sweep.name)
+
+
+def is_done(sweep: DictConfig, cell: Cell, runs: str) -> bool:
+    """Whether a cell has rows, and of its present settings."""
+    folder = os.path.join(folder_of(sweep, runs), cell.name)
+    try:
+        with open(os.path.join(folder, "recipe.yaml"), encoding="utf-8") as f:
+            made_by = f.read()
+    except FileNotFoundError:
+        return False
+    return made_by == as_text(load(sweep.recipe, cell.overrides))
+
+
+def gather(sweep: DictConfig, runs: str) -> List[Dict[str, str]]:
+    """What the cells that are done have brought, a row a cell: its BLEU by system.
+
+    Written as cells.csv; all rows of these cells, with the cell's name, as rows.csv.
+    """
+    folder = folder_of(sweep, runs)
+    rows: List[Dict[str, str]] = []
+    table: List[Dict[str, str]] = []
+    for cell in cells(sweep):
+        if is_done(sweep, cell, runs):
+            path = os.path.join(folder, cell.name, "rows.csv")
+            with open(path, encoding="utf-8", newline="") as f:
+                found = list(csv.DictReader(f))
+            rows += [{"cell": cell.name, **row} for row in found]
+            table.append({"cell": cell.name, **{r["system"] + " BLEU": r["bleu"] for r in found}})
+    for name, content in (("rows.csv", rows), ("cells.csv", table)):
+        if content:
+            names = list(dict.fromkeys(key for row in content for key in row))
+            text = io.StringIO(newline="")
+            writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(content)
+            write_whole(os.path.join(folder, name), text.getvalue())
+    return table
+
+
+def as_table(table: List[Dict[str, str]]) -> str:
+    """Rows in columns, for people."""
+    names = list(dict.fromkeys(key for row in table for key in row))
+    lines = [names, *([row.get(name, "") for name in names] for row in table)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in lines
+    )
+
+
+def executor_parameters(texts: List[str]) -> Dict[str, Any]:
+    """``key=value`` words for submitit's executor, numbers as numbers."""
+    try:
+        given = OmegaConf.to_container(OmegaConf.from_dotlist(texts))
+    except OmegaConfBaseException as err:
+        raise RecipeError(f"--parameters {' '.join(texts)}: {err}") from None
+    return {"timeout_min": 7 * 24 * 60, **given}  # type: ignore[dict-item]

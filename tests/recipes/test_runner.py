@@ -1,0 +1,82 @@
+"""Running the smoke recipe, undisturbed and killed."""
+
+import csv
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from tests.recipes.conftest import SMOKE, TINY, finish, recipes
+
+
+def rows(path):
+    with open(path, encoding="utf-8", newline="") as f:
+        return [{k: v for k, v in row.items() if k not in VARIES} for row in csv.DictReader(f)]
+
+
+VARIES = ("date", "training_seconds")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """A finished run: (folder of runs, the run's own folder, seconds)."""
+    runs = tmp_path_factory.mktemp("undisturbed")
+    started = time.time()
+    code, output = finish(recipes("run", SMOKE, *TINY, "--runs", runs))
+    assert code == 0, output
+    return runs, runs / "smoke_multi30k_repeat50-seed1", time.time() - started
+
+
+def test_a_run_ends_in_rows_and_pictures(undisturbed):
+    _, folder, _ = undisturbed
+    found = rows(folder / "rows.csv")
+    assert [row["system"] for row in found] == ["CE", "EISL"]
+    for row in found:
+        assert row["recipe"] == "smoke_multi30k_repeat50" and row["noise"] == "repeat:0.5"
+        assert row["seed"] == "1" and row["sentences"] == "20" and row["bleu_signature"]
+    assert {"compare.png", "curve.png", "recipe.yaml"} <= set(os.listdir(folder))
+    assert (folder / "eisl/checkpoint_best.pt").exists()  # links to the stages
+    assert "| eisl_1 " in (folder / "eisl/log").read_text()
+
+
+def test_nothing_is_done_twice_and_a_change_runs_what_depends_on_it(undisturbed):
+    runs, folder, _ = undisturbed
+    code, output = finish(recipes("run", SMOKE, *TINY, "--runs", runs))
+    assert code == 0 and output.count(": done before") == 7
+    code, output = finish(recipes("run", SMOKE, *TINY, "generate.beam=2", "--runs", runs))
+    assert code == 0 and output.count(": done before") == 4, output
+
+
+def test_killed_at_five_random_moments_it_ends_with_the_same_rows(undisturbed, tmp_path):
+    _, expected, seconds = undisturbed
+    rng = random.Random(os.environ.get("KILLS", "1"))
+    moments, outputs = [], []
+    for attempt in range(5):
+        process = recipes("run", SMOKE, *TINY, "--runs", tmp_path, start_new_session=True)
+        moments.append(rng.uniform(0.2, 0.7) * seconds)
+        try:
+            outputs.append(process.communicate(timeout=moments[-1])[0])
+            assert process.returncode == 0, outputs[-1]
+            break  # all done before the moment came
+        except Exception:
+            # Now and then only the recipe: what it has started lives on for a while.
+            kill = os.killpg if attempt % 2 else os.kill
+            kill(process.pid, signal.SIGKILL)
+            outputs.append(process.communicate()[0])
+    code, output = finish(recipes("run", SMOKE, *TINY, "--runs", tmp_path))
+    assert code == 0, (moments, output)
+    assert len(moments) >= 2
+    found = tmp_path / "smoke_multi30k_repeat50-seed1/rows.csv"
+    assert rows(found) == rows(expected / "rows.csv"), moments
+
+
+def test_a_failed_stage_is_named_with_its_log(tmp_path):
+    code, output = finish(
+        recipes("run", SMOKE, *TINY, "train.ce.flags.max-tokens=1", "--runs", tmp_path)
+    )
+    last = output.splitlines()[-1]
+    assert code == 1 and last.startswith("recipes: ce: fairseq-train ended with 1 (log: ")
+    log = last.split("(log: ")[1].rstrip(")")
+    assert "exceeds max_tokens" in open(log).read() or "max_tokens" in open(log).read()

@@ -1,0 +1,115 @@
+"""Reading recipes: bases, overrides, and what is wrong in one line."""
+
+import re
+
+import pytest
+from omegaconf import OmegaConf
+
+from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.schema import RecipeError, load, words
+from tests.recipes.conftest import SMOKE
+from tests.toy import ROOT
+
+
+def test_a_base_lies_below_and_overrides_above(write):
+    write("base.yaml", f"base: {SMOKE}\nname: below\nseed: 3\nflags: {{dropout: 0.3}}\n")
+    path = write("top.yaml", "base: base.yaml\nname: top\ntrain: {eisl: {flags: {ngram: '2'}}}\n")
+    recipe = load(str(path), ["seed=7", "train.eisl.flags.lr=1e-4"])
+    assert (recipe.name, recipe.seed, recipe.flags.dropout) == ("top", 7, 0.3)
+    flags = recipe.train.eisl.flags
+    assert (flags.ngram, flags.lr, flags.criterion) == ("2", 1e-4, "eisl")
+    assert recipe.flags["target-noise-seed"] == 7  # ${seed}
+    assert list(recipe.train) == ["ce", "eisl"]
+
+
+def test_flags_as_words():
+    found = words({"a": 1, "b": True, "c": False, "d": "x"}, {"d": None, "a": "(0.9, 0.98)"})
+    assert found == ["--a", "(0.9, 0.98)", "--b"]
+
+
+WRONG = [
+    ("nam: x", "there is no key nam; did you mean name? (choose from average, base"),
+    ("data: {foldr: x}", "there is no key data.foldr; did you mean folder? (choose from blank"),
+    ("train: {ce: {flag: {}}}", "there is no key train.ce.flag; did you mean flags?"),
+    ("seed: one", "seed: Value 'one' of type 'str' could not be converted to Integer"),
+    ("device: tpu", "device: Invalid value 'tpu', expected one of [auto, cpu, cuda]"),
+    ("flags: 3", "flags: Cannot assign int to Dict[str, Any]"),
+    ("flags: {lr: [1, 2]}", "flags.lr: a flag's value is one word or number"),
+    ("data: {folder: nowhere}", "data.folder: there is no folder nowhere"),
+    ("data: {prepare: wmt13}", "data.prepare: 'wmt13' is unknown (choose from "),
+    ("data: {pieces: gpt2}", "data.gpt2: pieces: gpt2 needs the folder"),
+    (
+        "train: {eisl: {start: cee}}",
+        "train.eisl.start: 'cee' is no earlier training (choose from ce)",
+    ),
+    ("train: {ce: {weights: bart.pt}}", "train.ce.weights: there is no file bart.pt"),
+    ("train: {eisl: {weights: bart.pt}}", "train.eisl: start and weights exclude each other"),
+    ("train: {generate_ce: {flags: {}}}", "generate_ce is the name of a stage"),
+    ("average: 0", "average: 1 or more checkpoints are needed, not 0"),
+    ("name: a/b", "name: letters, digits"),
+    ("base: nowhere.yaml", "base: "),
+    ("a: [", "no YAML"),
+    ("- a", "a recipe is a mapping"),
+    # From here on fairseq's own parsers and this package's checks speak.
+    ("noise: repaet:0.5", "flags.target-noise: --target-noise: 'repaet:0.5' in"),
+    ("noise: repeat:1.5", "flags.target-noise: --target-noise"),
+    ("train: {eisl: {flags: {criterion: eisel}}}", "invalid choice: 'eisel' (choose from"),
+    ("train: {eisl: {flags: {ngrams: '1'}}}", "train.eisl.flags.ngrams: --ngrams is no flag"),
+    ("train: {eisl: {flags: {ngram: '0', ngram-weight: ''}}}", "--ngram-weight must be numbers"),
+    ("train: {eisl: {flags: {ngram-weight: '1'}}}", "--ngram-weight 1: 1 weights for the 2 orders"),
+    ("train: {eisl: {flags: {ngram: '1,x'}}}", "--ngram must be whole numbers"),
+    ("train: {ce: {flags: {max-epoch: many}}}", "train.ce.flags.max-epoch: "),
+    ("flags: {arch: transfomer}", "flags.arch: "),
+    (
+        "generate: {baem: 5}",
+        "generate.baem: --baem is no flag of this command; did you mean --beam",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, message", WRONG, ids=[text for text, _ in WRONG])
+def test_wrong_recipes_are_named_in_one_line_before_anything_runs(
+    write, tmp_path, capsys, quick_check, text, message
+):
+    base = "" if text.startswith(("base", "- a")) else f"base: {SMOKE}\n"
+    path = write("wrong.yaml", base + text + "\n")
+    assert main(["run", str(path), "--runs", str(tmp_path / "runs")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith(f"recipes: {path}: "), lines
+    assert message in lines[0]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_wrong_overrides_and_missing_files_are_named(tmp_path):
+    with pytest.raises(RecipeError, match="seed: key=value is needed"):
+        load(str(SMOKE), ["seed"])
+    with pytest.raises(RecipeError, match="sed=2: there is no key sed; did you mean seed"):
+        load(str(SMOKE), ["sed=2"])
+    with pytest.raises(RecipeError, match="nowhere.yaml: there is no such file"):
+        load(str(tmp_path / "nowhere.yaml"))
+
+
+def test_bases_in_a_circle(write):
+    write("a.yaml", "base: b.yaml\n")
+    path = write("b.yaml", "base: a.yaml\n")
+    with pytest.raises(RecipeError, match="each other's base"):
+        load(str(path))
+
+
+def test_missing_keys_are_named(write):
+    path = write("few.yaml", "name: few\n")
+    expected = "data.prepare, data.source, data.target, data.test_set, model_name must be given"
+    with pytest.raises(RecipeError, match=re.escape(expected)):
+        load(str(path))
+
+
+CONFIGS = sorted(path for path in (ROOT / "configs").rglob("*.yaml"))
+RECIPES = [p for p in CONFIGS if p.parent.name not in ("base", "hydra", "sweeps")]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=[str(p.relative_to(ROOT)) for p in RECIPES])
+def test_shipped_recipes_are_accepted_by_fairseqs_parsers(path, tmp_path, capsys, quick_check):
+    assert main(["plan", str(path), "--runs", str(tmp_path), "device=cpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("fairseq-train ") for line in lines) >= 2
+    assert OmegaConf.load(path).name.replace("smoke_", "") != ""

@@ -1,0 +1,83 @@
+"""A grid of cells as jobs of this machine."""
+
+import csv
+
+import pytest
+
+from fairseq_eisl.recipes.schema import RecipeError
+from fairseq_eisl.recipes.sweep import cells, executor_parameters, load_sweep
+from tests.recipes.conftest import SMOKE, TINY, finish, recipes
+from tests.toy import ROOT
+
+
+def test_cells_are_the_combinations(write):
+    text = f"name: s\nrecipe: {SMOKE}\noverrides: [device=cpu]\naxes:\n  seed: [1, 2]\n"
+    text += "  loss: {plain: [], sharp: [train.eisl.flags.gumbel-temperature=0.3]}\n"
+    found = cells(load_sweep(str(write("s.yaml", text))))
+    assert [cell.name for cell in found] == [
+        "seed=1_loss=plain",
+        "seed=1_loss=sharp",
+        "seed=2_loss=plain",
+        "seed=2_loss=sharp",
+    ]
+    assert found[1].overrides == [
+        *("device=cpu", "seed=1", "train.eisl.flags.gumbel-temperature=0.3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("recipe: x.yaml\naxes: {seed: [1]}", "name must be given"),
+        ("name: s\nrecipe: x.yaml\naxes: {seed: [1]}", "recipe: .*x.yaml: there is no such file"),
+        (f"name: s\nrecipe: {SMOKE}", "axes: at least one is needed"),
+        (f"name: s\nrecipe: {SMOKE}\naxes: {{seed: 1}}", "axes.seed: a list of values is needed"),
+        (f"name: s\nrecipe: {SMOKE}\naxes: {{seed: []}}", "axes.seed: a list of values is needed"),
+        ("nme: s", "there is no key nme; did you mean name"),
+    ],
+)
+def test_wrong_sweeps_are_named(write, text, message):
+    with pytest.raises(RecipeError, match=message):
+        load_sweep(str(write("s.yaml", text + "\n")))
+
+
+def test_a_wrong_cell_stops_the_sweep_before_anything_runs(write, tmp_path):
+    path = write("s.yaml", f"name: s\nrecipe: {SMOKE}\naxes: {{noise: [repeat:0.5, repaet:0.5]}}\n")
+    code, output = finish(recipes("sweep", path, "--runs", tmp_path / "runs"))
+    assert code == 2 and "noise=repaet:0.5: flags.target-noise: " in output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_parameters_of_the_executor():
+    found = executor_parameters(["gpus_per_node=2", "slurm_partition=gpu"])
+    assert found["gpus_per_node"] == 2 and found["slurm_partition"] == "gpu"
+
+
+def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
+    pytest.importorskip("submitit")
+    settings = "\n".join(f'  - "{text}"' for text in TINY)
+    (tmp_path / "broken").mkdir()  # the toy corpus is made, it takes no --data
+    seeds = "".join(f'    s{seed}: ["seed={seed}"]\n' for seed in (1, 2, 3))
+    text = f"name: s\nrecipe: {SMOKE}\noverrides:\n{settings}\naxes:\n  cell:\n{seeds}"
+    path = write("s.yaml", text + f'    bad: ["data.folder={tmp_path}/broken"]\n')
+    arguments = ["sweep", path, "--runs", tmp_path / "runs", "--jobs", "2"]
+    code, output = finish(recipes(*arguments))
+    assert code == 1, output
+    failed = [line for line in output.splitlines() if line.startswith("recipes: ")]
+    assert len(failed) == 1 and "cell=bad failed: prepare: bash ended with" in failed[0], output
+
+    def names(file):
+        with open(tmp_path / "runs/s" / file, encoding="utf-8", newline="") as f:
+            return [row["cell"] for row in csv.DictReader(f)]
+
+    assert names("cells.csv") == ["cell=s1", "cell=s2", "cell=s3"]
+    assert names("rows.csv") == [f"cell=s{seed}" for seed in (1, 2, 3) for _ in range(2)]
+    path.write_text(path.read_text().replace("data.folder", "columns.folder"))  # mended
+    code, output = finish(recipes(*arguments))
+    assert code == 0 and "4 cells, 3 done before" in output, output
+    assert output.count(": started ") == 1 and len(names("cells.csv")) == 4
+
+
+def test_the_shipped_sweeps_can_be_read():
+    for path in sorted((ROOT / "configs/sweeps").glob("*.yaml")):
+        assert len(cells(load_sweep(str(path)))) >= 2
