@@ -23,7 +23,7 @@ from .rows import Row, append_row, read_rows, select
 from .run_folder import read_run
 from .significance import format_significance, paired_bootstrap, significance_rows
 from .table import format_table
-from .training_log import read_curve
+from .training_log import read_curve, training_effort
 
 _MORE = {"chrf": "chrF", "ter": "TER", "bleu_detok": "BLEU detokenised", "bleurt": "BLEURT"}
 
@@ -76,6 +76,9 @@ def score(args: argparse.Namespace) -> None:
 
 def _optional_scores(args: argparse.Namespace, hypotheses: List[str], references: List[str]) -> Row:
     row = {}
+    if args.training_log:
+        with flag(f"--training-log {args.training_log}", args.training_log):
+            row.update(training_effort(args.training_log))
     if args.detokenized_reference:
         given = f"--detokenized-reference {args.detokenized_reference}"
         with flag(given, args.detokenized_reference):

@@ -58,6 +58,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     says_how(part)
     part.add_argument(
+        "--training-log",
+        metavar="FILE",
+        help="the system's log of fairseq-train: adds training_seconds and updates",
+    )
+    part.add_argument(
         "--detokenized-reference",
         metavar="FILE",
         help="the same sentences as plain text that was never tokenised: adds bleu_detok, BLEU "

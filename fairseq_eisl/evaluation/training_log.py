@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Dict, List, NamedTuple, Optional
 
 from .files import read_lines
@@ -83,3 +84,29 @@ def _numbers(stats: Dict[str, str]) -> Dict[str, float]:
         except (TypeError, ValueError):
             pass
     return numbers
+
+
+_WALL = re.compile(r"(?<!\w)wall[ =](\d+)")
+_UPDATES = re.compile(r"num_updates[ =](\d+)")
+
+
+def training_effort(path: str) -> Dict[str, str]:
+    """Columns of a row: ``training_seconds`` and ``updates``, at the end of a training.
+
+    fairseq's clock begins anew when a training is resumed; the times of all starts are added,
+    each up to its last line. From logs of format simple.
+
+    :raises OSError: the file cannot be read.
+    :raises ValueError: there is no such line in it.
+    """
+    text = "\n".join(read_lines(path))
+    seconds, updates = _WALL.findall(text), _UPDATES.findall(text)
+    if not seconds or not updates:
+        raise ValueError(f"{path}: no update in it: not the log of fairseq-train, or not of "
+                         "--log-format simple")  # fmt: skip
+    total = last = 0
+    for now in map(int, seconds):
+        if now < last:  # another start
+            total += last
+        last = now
+    return {"training_seconds": str(total + last), "updates": updates[-1]}

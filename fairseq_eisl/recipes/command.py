@@ -169,6 +169,8 @@ def _sweep(args) -> int:
     table = sweeps.gather(sweep, args.runs)
     if table:
         print(sweeps.as_table(table))
+        for path in sweeps.draw(sweep, args.runs):
+            say(path)
     say(f"{len(table)} of {len(cells)} cells: {sweeps.folder_of(sweep, args.runs)}/rows.csv")
     for name, reason in failed.items():
         print(f"recipes: {name} failed: {reason}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """Running the stages of a recipe: what is done is skipped, what was killed goes on."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from omegaconf import DictConfig, OmegaConf
 
 from .schema import ROOT, RecipeError
-from .stages import Stage, shell
+from .stages import Stage, filled, shell
 from .store import Store
 
 # A validation line of fairseq-train's log, for people who wait.
@@ -46,6 +47,8 @@ class Runner:
             lines.append(f"# {stage.name}{done}")
             folders = {**self.folders(), "out": self.path(stage.name)}
             lines.append(f"mkdir -p {shell([folders['out']])}")
+            for name, _ in stage.files:
+                lines.append(f"# {name}: written by run")
             commands = [shell(line) for line in stage.lines(folders)]
             if stage.stdout:
                 commands[-1] += f" > {shell([os.path.join(folders['out'], stage.stdout)])}"
@@ -73,7 +76,7 @@ class Runner:
         """The rows and pictures of the last stage, copied into the run's own folder."""
         last = self.path(self.stages[-1].name)
         for name in sorted(os.listdir(last)):
-            if name.endswith((".csv", ".png", ".svg", ".html")):
+            if name.endswith((".csv", ".png", ".svg", ".html")) or name == "report.json":
                 with open(os.path.join(last, name), "rb") as f:
                     content = f.read()
                 write_whole(os.path.join(folder, name), content)
@@ -89,6 +92,7 @@ class Runner:
             resumed = self.store.begin(path, stage.resumes)
             say(f"{stage.name}{': going on' if resumed else ''} (log: {path}.part/log)")
             started = time.time()
+            self._write_files(stage, f"{path}.part")
             for line in stage.lines(self.folders(stage)):
                 last = line == stage.lines(self.folders(stage))[-1]
                 self._execute(stage, line, f"{path}.part", stage.stdout if last else None, lock)
@@ -99,6 +103,13 @@ class Runner:
             stamp["seconds"] = round(time.time() - started, 1)
             stamp["resumed"] = resumed
             self.store.end(path, stamp)
+
+    def _write_files(self, stage: Stage, out: str):
+        for name, content in stage.files:
+            content = filled(content, {**self.folders(), "out": self.path(stage.name)})
+            if not isinstance(content, str):
+                content = json.dumps(content, indent=1, ensure_ascii=False)
+            write_whole(os.path.join(out, name), content)
 
     def _execute(self, stage: Stage, line: List[str], out: str, stdout: Optional[str], lock):
         log = os.path.join(out, "log")

@@ -105,7 +105,8 @@ class Recipe:
     columns: Dict[str, Any] = field(default_factory=dict)
     """Further columns of the rows."""
     published: Dict[str, Any] = field(default_factory=dict)
-    """Scores of the paper, by system, shown beside ours and never computed with."""
+    """BLEU in the paper, by system, shown beside ours and never computed with."""
+    published_source: str = "Liu et al., NAACL 2022"
 
 
 def load(path: str, overrides: Sequence[str] = ()) -> DictConfig:

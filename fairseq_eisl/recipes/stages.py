@@ -1,8 +1,10 @@
 """A recipe as stages: the stock command lines, what each reads, and where it writes."""
 
+import csv
+import io
 import os
 import shlex
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from omegaconf import DictConfig
 
@@ -21,6 +23,8 @@ class Stage(NamedTuple):
     stdout: file in the stage's folder for the last command's standard output.
     resumes: run again, the command goes on where it was killed.
     gpus: CUDA_VISIBLE_DEVICES for it.
+    files: names and contents (text, or what becomes JSON) that its folder holds before it
+        begins, with placeholders, too.
     """
 
     name: str
@@ -30,10 +34,22 @@ class Stage(NamedTuple):
     stdout: Optional[str] = None
     resumes: bool = False
     gpus: Optional[str] = None
+    files: Tuple[Tuple[str, Any], ...] = ()
 
     def lines(self, folders: Dict[str, str]) -> List[List[str]]:
         """The command lines with the folders of the stages put in."""
-        return [[word.format(**folders) for word in command] for command in self.commands]
+        return [filled(command, folders) for command in self.commands]
+
+
+def filled(content: Any, folders: Dict[str, str]) -> Any:
+    """Content with the folders of the stages put in, wherever there is text."""
+    if isinstance(content, str):
+        return content.format(**folders)
+    if isinstance(content, dict):
+        return {filled(k, folders): filled(v, folders) for k, v in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [filled(each, folders) for each in content]
+    return content
 
 
 def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
@@ -60,7 +76,7 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
             stage = _generation(recipe, name, number, variant, checkpoint, needs, device)
             stages.append(stage)
             logs.append((name, system, stage.name, variant))
-    stages.append(_scores(recipe, logs))
+    stages.append(_scores(recipe, logs, stages))
     names = [stage.name for stage in stages]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -180,12 +196,13 @@ def _generation(recipe, name, number, variant, checkpoint, needs, device) -> Sta
     )
 
 
-def _scores(recipe: DictConfig, logs: list) -> Stage:
-    """Rows, in the order of the trainings and variants, and pictures of them."""
+def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
+    """Rows, in the order of the trainings and variants, pictures of them, and a page."""
     evaluate = ["python", "-m", "fairseq_eisl.evaluation"]
     rows = ["--rows", "{out}/rows.csv"]
+    reference = f"{{prepare}}/test.{recipe.data.target}"
     commands = []
-    for _, system, stage, variant in logs:
+    for name, system, stage, variant in logs:
         columns = {
             "system": system,
             "noise": recipe.noise,
@@ -197,20 +214,60 @@ def _scores(recipe: DictConfig, logs: list) -> Stage:
             **variant.columns,
         }
         pairs = [_plain(f"{key}={value}") for key, value in columns.items() if value is not None]
-        command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out"]
-        command += ["--reference", f"{{prepare}}/test.{recipe.data.target}", *rows, "--set", *pairs]
-        commands.append(command)
-    systems = {system: name for name, system, _, _ in logs}
-    curves = [f"{system}={{{name}}}/log" for system, name in systems.items()]
-    title = ["--title", _plain(recipe.title)]
-    commands.append([*evaluate, "curve", "--log", *curves, "--out", "{out}/curve.png", *title])
+        command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out", "--reference", reference]
+        command += ["--training-log", f"{{{name}}}/log"]
+        commands.append([*command, *rows, "--set", *pairs])
+    trainings = {system: name for name, system, _, _ in logs}
+    curves = {system: f"{{{name}}}/log" for system, name in trainings.items()}
+    names = list(trainings.values())
+    # One after the other, or each from the same start: then the updates begin at zero.
+    chain = all(recipe.train[b].start == a for a, b in zip(names, names[1:]))
+    command = [*evaluate, "curve", "--log", *(f"{name}={log}" for name, log in curves.items())]
+    command += ["--out", "{out}/curve.png", "--start", "best" if chain else "zero"]
+    commands.append([*command, "--title", _plain(recipe.title)])
     if recipe.variants:
         if all("iterations" in variant.columns for variant in recipe.variants):
             commands.append([*evaluate, "iterations", *rows, "--out", "{out}/iterations.png"])
     else:
         commands.append([*evaluate, "plot", *rows, "--out", "{out}/compare.png"])
-    needs = dict.fromkeys(["prepare", *systems.values(), *(stage for _, _, stage, _ in logs)])
-    return Stage("score", tuple(map(tuple, commands)), tuple(needs))
+    about = {
+        "title": _plain(recipe.title),
+        "settings": {_plain(key): _plain(value) for key, value in _settings(recipe).items()},
+        "commands": [[s.name, shell(list(line))] for s in stages for line in s.commands],
+        "source": f"{{prepare}}/test.{recipe.data.source}",
+        "reference": reference,
+        "systems": {s: f"{{{log}}}/test.out" for _, s, log, _ in reversed(logs)},
+        "curves": curves if chain else {},
+    }
+    about["systems"] = {system: about["systems"][system] for system in trainings}
+    files: List[Tuple[str, Any]] = [("report.json", about)]
+    command = [*evaluate, "report", "--run", "{out}", "--out", "{out}/report.html"]
+    if recipe.published:
+        files.append(("published.csv", _plain(_published(recipe))))
+        command += ["--published", "{out}/published.csv"]
+    commands.append(command)
+    needs = dict.fromkeys(["prepare", *names, *(stage for _, _, stage, _ in logs)])
+    return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
+
+
+def _settings(recipe: DictConfig) -> Dict[str, Any]:
+    """What a reader of the results wants to know first."""
+    found = {key: recipe[key] for key in ("model_name", "noise", "seed", "average")}
+    found["test set"] = recipe.data.test_set
+    for name, training in recipe.train.items():
+        flags = " ".join(words(training.flags))
+        found[f"training {name}"] = flags + (f" (from {training.start})" if training.start else "")
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _published(recipe: DictConfig) -> str:
+    """Scores of the paper as a table for the page."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["setting", "system", "bleu", "source"])
+    for system, bleu in recipe.published.items():
+        writer.writerow([recipe.noise, system, bleu, recipe.published_source])
+    return text.getvalue()
 
 
 def shell(line: List[str]) -> str:

@@ -34,6 +34,7 @@ class Store:
             content = {
                 "commands": stage.commands,
                 "stdout": stage.stdout,
+                "files": stage.files,
                 "needs": {name: keys[name] for name in stage.needs},
                 "reads": [_digest(path) for path in stage.reads],
             }

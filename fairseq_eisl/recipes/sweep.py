@@ -21,10 +21,11 @@ import io
 import itertools
 import os
 import re
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -39,6 +40,8 @@ class Sweep:
     recipe: str = MISSING
     axes: Dict[str, Any] = field(default_factory=dict)
     overrides: List[str] = field(default_factory=list)
+    published: Optional[str] = None
+    """A CSV file (noise, system, bleu) of the paper's numbers, relative to the sweep's file."""
 
 
 class Cell(NamedTuple):
@@ -71,9 +74,11 @@ def load_sweep(path: str) -> DictConfig:
         if not (OmegaConf.is_list(values) or OmegaConf.is_dict(values)) or not len(values):
             raise RecipeError(f"{path}: axes.{name}: a list of values is needed, or a mapping of "
                               "names to overrides")  # fmt: skip
-    sweep.recipe = os.path.join(os.path.dirname(path), sweep.recipe)
-    if not os.path.isfile(sweep.recipe):
-        raise RecipeError(f"{path}: recipe: {sweep.recipe}: there is no such file")
+    for key in ("recipe", "published"):
+        if sweep[key] is not None:
+            sweep[key] = os.path.join(os.path.dirname(path), sweep[key])
+            if not os.path.isfile(sweep[key]):
+                raise RecipeError(f"{path}: {key}: {sweep[key]}: there is no such file")
     return sweep
 
 
@@ -190,6 +195,38 @@ def gather(sweep: DictConfig, runs: str) -> List[Dict[str, str]]:
             writer.writerows(content)
             write_whole(os.path.join(folder, name), text.getvalue())
     return table
+
+
+def draw(sweep: DictConfig, runs: str) -> List[str]:
+    """Draw what the cells that are done have brought; the files that came of it.
+
+    report.html shows all of them; noise.png BLEU against the noise, where there are several.
+    """
+    folder = folder_of(sweep, runs)
+    done = [cell for cell in cells(sweep) if is_done(sweep, cell, runs)]
+    evaluate = [sys.executable, "-m", "fairseq_eisl.evaluation"]
+    commands = {"report.html": [*evaluate, "report", "--title", sweep.name, "--run"]}
+    commands["report.html"] += [os.path.join(folder, cell.name) for cell in done]
+    if len({load(sweep.recipe, cell.overrides).noise for cell in done}) > 1:
+        rows = os.path.join(folder, "rows.csv")
+        commands["noise.png"] = [*evaluate, "plot", "--kind", "noise", "--rows", rows]
+        if sweep.published is not None:
+            commands["noise.png"] += ["--published", sweep.published]
+    drawn = []
+    for name, command in commands.items():
+        path = os.path.join(folder, name)
+        ended = subprocess.run(
+            [*command, "--out", path],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **_environment()},
+        )
+        if ended.returncode:
+            say(f"{name}: not drawn: {(ended.stderr.strip().splitlines() or [''])[-1]}")
+        else:
+            drawn.append(path)
+    return drawn
 
 
 def as_table(table: List[Dict[str, str]]) -> str:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from fairseq_eisl.evaluation.training_log import Curve, read_curve
+from fairseq_eisl.evaluation.training_log import Curve, read_curve, training_effort
 
 from .logs import json_validation, simple_validation
 
@@ -77,3 +77,20 @@ def test_logs_without_scores(read, text, message):
 def test_best_is_the_earliest_of_equals_and_no_nan():
     assert Curve([1, 2, 3], [1.0, 2.0, 2.0]).best() == 1
     assert Curve([1, 2, 3], [math.nan, 1.0, math.nan]).best() == 1
+
+
+def test_the_effort_of_all_starts_is_added(tmp_path):
+    path = tmp_path / "train.log"
+    starts = [(50, 71), (100, 130), (None, 140)], [(50, 60), (120, 95)]
+    lines = []
+    for start in starts:
+        for updates, wall in start:
+            end = f", num_updates={updates}, train_wall=7, wall={wall}"
+            lines.append(f"| INFO | train_inner | epoch 001: 9 / 99 loss=1{end}")
+    path.write_text("\n".join(lines).replace("num_updates=None, ", ""))
+    assert training_effort(str(path)) == {"training_seconds": "235", "updates": "120"}
+    path.write_text("| train | epoch 001 | num_updates 63 | train_wall 9 | wall 12\n")
+    assert training_effort(str(path)) == {"training_seconds": "12", "updates": "63"}
+    path.write_text("Traceback: wall paper\n")
+    with pytest.raises(ValueError, match="no update in it"):
+        training_effort(str(path))
