@@ -26,6 +26,13 @@ class Pieces(Enum):
     gpt2 = 2
 
 
+class Corpus(Enum):
+    """What a training reads: sentence pairs, or text of the target language alone."""
+
+    parallel = 0
+    monolingual = 1
+
+
 class Device(Enum):
     auto = 0
     cpu = 1
@@ -49,6 +56,8 @@ class Data:
     """A symbol that the dictionary gets for blanked words."""
     gpt2: Optional[str] = None
     """A folder with GPT-2's encoder.json and vocab.bpe, and dict.txt, the model's dictionary."""
+    monolingual: bool = False
+    """Prepare mono.{train,valid}.TARGET as well, text for denoising pretraining."""
     test_set: str = MISSING
     """What the scores are on, for the rows: corpus, part, language pair, treatment of the text."""
 
@@ -60,7 +69,8 @@ class Training:
     system: Optional[str] = None
     """Its name in rows and pictures; without one it is not scored."""
     start: Optional[str] = None
-    """An earlier training whose best checkpoint this one begins with (a fresh optimiser)."""
+    """Another training whose best checkpoint this one begins with (a fresh optimiser)."""
+    corpus: Corpus = Corpus.parallel
     weights: Optional[str] = None
     """A checkpoint file to begin with, such as BART's (a fresh optimiser)."""
     flags: Dict[str, Any] = field(default_factory=dict)
@@ -96,7 +106,7 @@ class Recipe:
     flags: Dict[str, Any] = field(default_factory=dict)
     """Flags of all trainings: task, model, batches."""
     train: Dict[str, Training] = field(default_factory=dict)
-    """Trainings in their order."""
+    """Trainings by name; each runs after the one that it starts from."""
     average: Optional[int] = None
     """Average so many last checkpoints, saved by updates, of a system before it is translated."""
     generate: Dict[str, Any] = field(default_factory=dict)
@@ -209,25 +219,43 @@ def _check(path: str, recipe: DictConfig):
         wrong("average", f"1 or more checkpoints are needed, not {recipe.average}")
     if not recipe.train:
         wrong("train", "at least one training is needed")
-    earlier: List[str] = []
     for name, training in recipe.train.items():
         key = f"train.{name}"
         if not re.fullmatch(r"[A-Za-z]\w*", str(name)):
             wrong(key, "a training's name is a word")
-        if training.start is not None and training.start not in earlier:
-            wrong(f"{key}.start", f"{training.start!r} is no earlier training (choose from "
-                  f"{', '.join(earlier) or 'none'})")  # fmt: skip
+        others = [other for other in recipe.train if other != name]
+        if training.start is not None and training.start not in others:
+            choices = ", ".join(others) or "none"
+            wrong(
+                f"{key}.start", f"{training.start!r} is no other training (choose from {choices})"
+            )
+        if training.corpus == Corpus.monolingual and not recipe.data.monolingual:
+            wrong(f"{key}.corpus", "monolingual needs data.monolingual: true")
         if training.start is not None and training.weights is not None:
             wrong(key, "start and weights exclude each other")
         if training.weights is not None and not os.path.isfile(training.weights):
             wrong(f"{key}.weights", f"there is no file {training.weights}")
-        earlier.append(str(name))
+    order = trainings(recipe)
+    if len(order) < len(recipe.train):
+        circle = ", ".join(name for name in recipe.train if name not in order)
+        wrong("train", f"{circle}: each starts from another one, and none comes first")
     if not any(training.system for training in recipe.train.values()):
         wrong("train", "no training has a system, so there is nothing to score")
     for key, flags in flag_groups(recipe):
         for flag, value in flags.items():
             if isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):
                 wrong(f"{key}.{flag}", "a flag's value is one word or number, true, false or null")
+
+
+def trainings(recipe: DictConfig) -> List[str]:
+    """The names of the trainings, each after the one that it starts from."""
+    order: List[str] = []
+    for _ in recipe.train:
+        for name, training in recipe.train.items():
+            if name not in order and training.start in (None, *order):
+                order.append(str(name))
+                break
+    return order
 
 
 def flag_groups(recipe: DictConfig) -> list:

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from omegaconf import DictConfig
 
-from .schema import ROOT, Device, Pieces, RecipeError, words
+from .schema import ROOT, Corpus, Device, Pieces, RecipeError, trainings, words
 
 SPLITS = ("train", "valid", "test")
 
@@ -59,7 +59,8 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
         device = ["--fp16"] if recipe.half_precision else []
     stages = _data_stages(recipe)
     scored = []
-    for name, training in recipe.train.items():
+    for name in trainings(recipe):
+        training = recipe.train[name]
         stages.append(_training(recipe, name, training, device))
         if training.system:
             scored.append((name, training.system))
@@ -106,6 +107,8 @@ def _data_stages(recipe: DictConfig) -> List[Stage]:
     source, target = data.source, data.target
     word, file = _script(f"{data.prepare}.sh")
     command = ["bash", word, "{out}", *map(_plain, data.options)]
+    if data.monolingual:
+        command.append("--monolingual")
     if data.folder is not None:
         command += ["--data", _plain(os.path.abspath(data.folder))]
     stages = [Stage("prepare", (tuple(command),), reads=(file, *_files(data.folder)))]
@@ -135,6 +138,14 @@ def _data_stages(recipe: DictConfig) -> List[Stage]:
         command.append("--joined-dictionary")
     command += map(_plain, words(recipe.preprocess))
     stages.append(Stage("preprocess", (tuple(command),), (text,)))
+    if data.monolingual:
+        command = ["fairseq-preprocess", "--only-source", "--destdir", "{out}"]
+        for split in ("train", "valid"):
+            command += [f"--{split}pref", f"{{{text}}}/mono.{split}.{target}"]
+        # The dictionary of the pairs, whose model goes on with this one's embedding.
+        command += ["--srcdict", f"{{preprocess}}/dict.{target}.txt"]
+        command += map(_plain, words(recipe.preprocess))
+        stages.append(Stage("preprocess_mono", (tuple(command),), (text, "preprocess")))
     return stages
 
 
@@ -158,11 +169,12 @@ _REMOVE = {Pieces.none: None, Pieces.sentencepiece: "sentencepiece", Pieces.gpt2
 
 
 def _training(recipe: DictConfig, name: str, training: DictConfig, device: List[str]) -> Stage:
-    command = [*map(_plain, recipe.launcher), "fairseq-train", "{preprocess}", *_USER_DIR]
+    data = "preprocess" if training.corpus == Corpus.parallel else "preprocess_mono"
+    command = [*map(_plain, recipe.launcher), "fairseq-train", f"{{{data}}}", *_USER_DIR]
     pieces = {"eval-bleu-remove-bpe": _REMOVE[recipe.data.pieces]}
     flags = words({"seed": recipe.seed}, _TRAINING, pieces, recipe.flags, training.flags)
     command += [*map(_plain, flags), *device, "--save-dir", "{out}"]
-    needs = ["preprocess"]
+    needs = [data]
     reads: Tuple[str, ...] = ()
     # --finetune-from-model: a fresh optimiser, scheduler and data order at the first start, and
     # nothing of it where the training goes on from its own last checkpoint.
@@ -217,9 +229,9 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
         command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out", "--reference", reference]
         command += ["--training-log", f"{{{name}}}/log"]
         commands.append([*command, *rows, "--set", *pairs])
-    trainings = {system: name for name, system, _, _ in logs}
-    curves = {system: f"{{{name}}}/log" for system, name in trainings.items()}
-    names = list(trainings.values())
+    by_system = {system: name for name, system, _, _ in logs}
+    curves = {system: f"{{{name}}}/log" for system, name in by_system.items()}
+    names = list(by_system.values())
     # One after the other, or each from the same start: then the updates begin at zero.
     chain = all(recipe.train[b].start == a for a, b in zip(names, names[1:]))
     command = [*evaluate, "curve", "--log", *(f"{name}={log}" for name, log in curves.items())]
@@ -239,7 +251,7 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
         "systems": {s: f"{{{log}}}/test.out" for _, s, log, _ in reversed(logs)},
         "curves": curves if chain else {},
     }
-    about["systems"] = {system: about["systems"][system] for system in trainings}
+    about["systems"] = {system: about["systems"][system] for system in by_system}
     files: List[Tuple[str, Any]] = [("report.json", about)]
     command = [*evaluate, "report", "--run", "{out}", "--out", "{out}/report.html"]
     if recipe.published:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A corpus as the pieces of one joint sentencepiece BPE, with the dictionary of both sides.
 #   bash scripts/prepare/encode_sentencepiece.sh TEXT DEST SOURCE TARGET SIZE [BLANK]
-# TEXT has {train,valid,test}.{SOURCE,TARGET}; DEST gets the same files in pieces, bpe.model and
+# TEXT has {train,valid,test}.{SOURCE,TARGET} and may have mono.{train,valid}.TARGET; DEST gets the same files in pieces, bpe.model and
 # dict.txt, for fairseq-preprocess --srcdict. BLANK becomes a symbol of the dictionary, one piece
 # that stands for a word.
 # Needs the environment of the package (python, fairseq-preprocess) on PATH.
@@ -14,7 +14,8 @@ mkdir -p "$dest"
 # In the order of the alphabet, so that a corpus has one segmentation in both directions.
 mapfile -t sides < <(printf '%s\n' "$text/train.$source" "$text/train.$target" | LC_ALL=C sort)
 python "$pieces" train --size "$size" --model "$dest/bpe" "${sides[@]}"
-for file in "$text"/{train,valid,test}.{"$source","$target"}; do
+for file in "$text"/{train,valid,test}.{"$source","$target"} "$text"/mono.{train,valid}."$target"; do
+    [[ "$file" != */mono.* || -e "$file" ]] || continue
     python "$pieces" encode --model "$dest/bpe.model" < "$file" > "$dest/${file##*/}"
 done
 run "$dest/dictionary.log" fairseq-preprocess -s "$source" -t "$target" --trainpref "$dest/train" \

@@ -1,27 +1,33 @@
 #!/usr/bin/env bash
 # Multi30k task 1 (German-English, lower-cased, normalised, tokenised) into a folder as
 # {train,valid,test}.{de,en}; test is test_2018_flickr, as in the paper.
-#   bash scripts/prepare/multi30k.sh DEST [--data DIR] [--test test_2016_flickr]
+#   bash scripts/prepare/multi30k.sh DEST [--data DIR] [--test test_2016_flickr] [--monolingual]
 # --data: a folder that has the files already; without it they are fetched (7 MB) from the data
 # set's own repository, github.com/multi30k/dataset, and a broken download goes on where it stopped.
 # Either way the files must have the checksums of multi30k.sha256.
+# --monolingual: also mono.{train,valid}.en, English captions for denoising pretraining, from the
+# file mono.lc.norm.tok.en of the folder --data: captions of task 2, lower-cased, normalised and
+# tokenised like the others, without any sentence of task 1. The last 1000 are for validation.
 set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source "$HERE/../lib/common.sh"
 URL=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/tok
 
-[ $# -ge 1 ] || die "usage: multi30k.sh DEST [--data DIR]"
-dest="$1" data="" test=test_2018_flickr; shift
+[ $# -ge 1 ] || die "usage: multi30k.sh DEST [--data DIR] [--test NAME] [--monolingual]"
+dest="$1" data="" mono="" test=test_2018_flickr; shift
 while [ $# -gt 0 ]; do
     case "$1" in
         --data) data="${2:?--data needs a folder}"; shift 2 ;;
         --test) test="${2:?--test needs a name}"; shift 2 ;;
-        *) die "unknown option $1 (choose from --data, --test)" ;;
+        --monolingual) mono=mono.lc.norm.tok.en; shift ;;
+        *) die "unknown option $1 (choose from --data, --test, --monolingual)" ;;
     esac
 done
 grep -q " $test[.]" "$HERE/multi30k.sha256" || \
     die "--test: there is no $test (choose from test_2016_flickr, test_2018_flickr)"
 [ -z "$data" ] || [ -d "$data" ] || die "--data: there is no folder $data"
+[ -z "$mono" ] || [ -s "$data/$mono" ] || \
+    die "--monolingual: $mono is not in the folder of --data (${data:-not given}); it cannot be fetched, the head of this script says what it is"
 mkdir -p "$dest"
 
 while read -r checksum file; do
@@ -48,4 +54,10 @@ while read -r checksum file; do
     fi
     mv "$target.part" "$target"
 done < "$HERE/multi30k.sha256"
+if [ -n "$mono" ]; then
+    [ "$(wc -l < "$data/$mono")" -gt 2000 ] || die "--monolingual: $data/$mono has too few lines"
+    head -n -1000 "$data/$mono" > "$dest/mono.train.en.part"
+    tail -n 1000 "$data/$mono" > "$dest/mono.valid.en.part"
+    for split in train valid; do mv "$dest/mono.$split.en.part" "$dest/mono.$split.en"; done
+fi
 say "Multi30k is in $dest"
