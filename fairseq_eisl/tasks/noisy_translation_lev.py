@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from typing import Optional
 
 from fairseq.data import LanguagePairDataset
 from fairseq.dataclass import ChoiceEnum
@@ -46,8 +47,8 @@ class NoisyTranslationLevConfig(TargetNoiseConfig, TranslationLevenshteinConfig)
         default=False,
         metadata={"help": "drop tokens that repeat the one before them, after decoding"},
     )
-    init_weights: str = field(
-        default="",
+    init_weights: Optional[str] = field(
+        default=None,
         metadata={
             "help": "checkpoint, also of another architecture, whose parameters training begins "
             "with where the names agree (a checkpoint that training resumes from counts more)"
