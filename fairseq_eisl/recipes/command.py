@@ -89,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
         part = commands.add_parser(name, help=help)
         part.add_argument("config", help=config)
         part.add_argument(
+            "overrides",
+            nargs="*",
+            metavar="key=value",
+            help="e.g. seed=2 noise=blank:0.3 train.eisl.flags.lr=1e-4 data.folder=DIR",
+        )
+        part.add_argument(
             "--runs",
             default=os.path.join(ROOT, "runs"),
             metavar="DIR",
@@ -102,12 +108,6 @@ def _parser() -> argparse.ArgumentParser:
         ("run", "run what is not done yet"),
     ):
         part = add(name, help, "a YAML file, e.g. configs/smoke/multi30k_repeat50.yaml")
-        part.add_argument(
-            "overrides",
-            nargs="*",
-            metavar="key=value",
-            help="e.g. seed=2 noise=blank:0.3 train.eisl.flags.lr=1e-4",
-        )
         part.add_argument(
             "--out", metavar="DIR", help="the run's own folder (default: RUNS/NAME-seedN)"
         )
@@ -159,6 +159,7 @@ def _sweep(args) -> int:
         if getattr(args, flag) < least:
             raise RecipeError(f"--{flag}: {least} or more is needed, not {getattr(args, flag)}")
     sweep = sweeps.load_sweep(args.config)
+    sweep.overrides += args.overrides
     cells = sweeps.cells(sweep)
     open_recipes(sweep.recipe, [cell.overrides for cell in cells])
     todo = [cell for cell in cells if not sweeps.is_done(sweep, cell, args.runs)]
@@ -182,9 +183,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser = _parser()
     # key=value may also come after an option, where argparse does not look for it.
     args, rest = parser.parse_known_args(argv)
-    if hasattr(args, "overrides"):
-        args.overrides += [text for text in rest if not text.startswith("-")]
-        rest = [text for text in rest if text.startswith("-")]
+    args.overrides += [text for text in rest if not text.startswith("-")]
+    rest = [text for text in rest if text.startswith("-")]
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:

@@ -27,10 +27,12 @@ class Pieces(Enum):
 
 
 class Corpus(Enum):
-    """What a training reads: sentence pairs, or text of the target language alone."""
+    """What a training reads: sentence pairs, text of the target language alone, or sentence pairs
+    with a teacher's translations as training targets (knowledge distillation)."""
 
     parallel = 0
     monolingual = 1
+    distilled = 2
 
 
 class Device(Enum):
@@ -107,6 +109,10 @@ class Recipe:
     """Flags of all trainings: task, model, batches."""
     train: Dict[str, Training] = field(default_factory=dict)
     """Trainings by name; each runs after the one that it starts from."""
+    teacher: Optional[str] = None
+    """The training whose translations are the targets of trainings with corpus: distilled."""
+    teacher_generate: Dict[str, Any] = field(default_factory=lambda: {"beam": 5})
+    """Flags of fairseq-generate for these translations."""
     average: Optional[int] = None
     """Average so many last checkpoints, saved by updates, of a system before it is translated."""
     generate: Dict[str, Any] = field(default_factory=dict)
@@ -200,7 +206,8 @@ def _check(path: str, recipe: DictConfig):
     scripts = os.path.join(ROOT, "scripts", "prepare")
     if not os.path.isdir(scripts):
         wrong("data.prepare", f"recipes need a checkout of the repository; {ROOT} is none")
-    known = sorted(name[:-3] for name in os.listdir(scripts) if name.endswith(".sh"))
+    names = [name[:-3] for name in os.listdir(scripts) if name.endswith(".sh")]
+    known = sorted(name for name in names if not name.startswith(("encode_", "bart_")))
     if recipe.data.prepare not in known:
         wrong(
             "data.prepare", f"{recipe.data.prepare!r} is unknown (choose from {', '.join(known)})"
@@ -209,6 +216,11 @@ def _check(path: str, recipe: DictConfig):
         folder = recipe.data[key]
         if folder is not None and not os.path.isdir(folder):
             wrong(f"data.{key}", f"there is no folder {folder}")
+    if recipe.data.monolingual and recipe.data.folder is None:
+        wrong(
+            "data.folder",
+            "data.monolingual needs a local folder that has the text; it is not fetched",
+        )
     if recipe.data.pieces == Pieces.gpt2 and not recipe.data.gpt2:
         wrong(
             "data.gpt2", "pieces: gpt2 needs the folder with encoder.json, vocab.bpe and dict.txt"
@@ -231,14 +243,19 @@ def _check(path: str, recipe: DictConfig):
             )
         if training.corpus == Corpus.monolingual and not recipe.data.monolingual:
             wrong(f"{key}.corpus", "monolingual needs data.monolingual: true")
+        if training.corpus == Corpus.distilled and recipe.teacher in (None, name):
+            wrong(f"{key}.corpus", "distilled needs teacher, the name of another training")
         if training.start is not None and training.weights is not None:
             wrong(key, "start and weights exclude each other")
         if training.weights is not None and not os.path.isfile(training.weights):
             wrong(f"{key}.weights", f"there is no file {training.weights}")
+    if recipe.teacher is not None and recipe.teacher not in recipe.train:
+        choices = ", ".join(recipe.train)
+        wrong("teacher", f"{recipe.teacher!r} is no training (choose from {choices})")
     order = trainings(recipe)
     if len(order) < len(recipe.train):
         circle = ", ".join(name for name in recipe.train if name not in order)
-        wrong("train", f"{circle}: each starts from another one, and none comes first")
+        wrong("train", f"{circle}: each needs another one, and none comes first")
     if not any(training.system for training in recipe.train.values()):
         wrong("train", "no training has a system, so there is nothing to score")
     for key, flags in flag_groups(recipe):
@@ -248,11 +265,15 @@ def _check(path: str, recipe: DictConfig):
 
 
 def trainings(recipe: DictConfig) -> List[str]:
-    """The names of the trainings, each after the one that it starts from."""
+    """The names of the trainings, each after the ones that it starts or learns from."""
     order: List[str] = []
     for _ in recipe.train:
         for name, training in recipe.train.items():
-            if name not in order and training.start in (None, *order):
+            needed = [
+                training.start,
+                recipe.teacher if training.corpus == Corpus.distilled else None,
+            ]
+            if name not in order and all(other in (None, *order) for other in needed):
                 order.append(str(name))
                 break
     return order
@@ -260,7 +281,7 @@ def trainings(recipe: DictConfig) -> List[str]:
 
 def flag_groups(recipe: DictConfig) -> list:
     """(key, flags) for each mapping of flags in a recipe."""
-    groups = [(key, recipe[key]) for key in ("preprocess", "flags", "generate")]
+    groups = [(key, recipe[key]) for key in ("preprocess", "flags", "generate", "teacher_generate")]
     groups += [(f"train.{name}.flags", part.flags) for name, part in recipe.train.items()]
     groups += [(f"variants.{i}.flags", part.flags) for i, part in enumerate(recipe.variants)]
     return groups

@@ -61,6 +61,8 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
     scored = []
     for name in trainings(recipe):
         training = recipe.train[name]
+        if training.corpus == Corpus.distilled and "distil" not in [s.name for s in stages]:
+            stages += _distillation(recipe, device)
         stages.append(_training(recipe, name, training, device))
         if training.system:
             scored.append((name, training.system))
@@ -168,8 +170,47 @@ _TRAINING = {
 _REMOVE = {Pieces.none: None, Pieces.sentencepiece: "sentencepiece", Pieces.gpt2: None}
 
 
+_PREPROCESSED = {
+    Corpus.parallel: "preprocess",
+    Corpus.monolingual: "preprocess_mono",
+    Corpus.distilled: "preprocess_distilled",
+}
+
+
+def _distillation(recipe: DictConfig, device: List[str]) -> List[Stage]:
+    """The teacher translates the training set: each line once, in the order of the set, still in
+    pieces, since they are what is trained on (Kim and Rush, 2016)."""
+    source, target = recipe.data.source, recipe.data.target
+    text = "prepare" if recipe.data.pieces == Pieces.none else "encode"
+    path = f"{{{recipe.teacher}}}/checkpoint_best.pt"
+    command = ["fairseq-generate", "{preprocess}", *_USER_DIR, "--path", path, *device]
+    task = {"task": recipe.train[recipe.teacher].flags.get("task", recipe.flags.get("task"))}
+    subset = {"gen-subset": "train"}
+    flags = words({"seed": recipe.seed}, _EVERY, task, subset, recipe.teacher_generate)
+    translate = Stage(
+        "distil",
+        (tuple([*command, *map(_plain, flags)]),),
+        ("preprocess", recipe.teacher),
+        stdout="train.out",
+        gpus=recipe.gpus,
+    )
+    word, file = _script("distilled.py")
+    pairs = f"{{{text}}}/train.{source}"
+    command = ["python", word, "--log", "{distil}/train.out", "--source", pairs]
+    lines = [[*command, "--out", f"{{out}}/text/train.{target}"]]
+    lines.append(["cp", pairs, f"{{out}}/text/train.{source}"])
+    command = ["fairseq-preprocess", "-s", source, "-t", target, "--trainpref", "{out}/text/train"]
+    for split in ("valid", "test"):
+        command += [f"--{split}pref", f"{{{text}}}/{split}"]
+    command += ["--destdir", "{out}", "--srcdict", f"{{preprocess}}/dict.{source}.txt"]
+    command += ["--tgtdict", f"{{preprocess}}/dict.{target}.txt"]
+    lines = [["mkdir", "-p", "{out}/text"], *lines, [*command, *words(recipe.preprocess)]]
+    needs = ("distil", text, "preprocess")
+    return [translate, Stage("preprocess_distilled", tuple(map(tuple, lines)), needs, (file,))]
+
+
 def _training(recipe: DictConfig, name: str, training: DictConfig, device: List[str]) -> Stage:
-    data = "preprocess" if training.corpus == Corpus.parallel else "preprocess_mono"
+    data = _PREPROCESSED[training.corpus]
     command = [*map(_plain, recipe.launcher), "fairseq-train", f"{{{data}}}", *_USER_DIR]
     pieces = {"eval-bleu-remove-bpe": _REMOVE[recipe.data.pieces]}
     flags = words({"seed": recipe.seed}, _TRAINING, pieces, recipe.flags, training.flags)

@@ -10,35 +10,16 @@ BATCH=(--max-tokens 6000 --max-tokens-valid 6000 --batch-size 128 --update-freq 
 SCHEDULE=(--lr-scheduler polynomial_decay --warmup-updates 500 --total-num-update 10000 --max-update 10000
     --validate-interval-updates 500 --save-interval-updates 500 --keep-interval-updates 1)
 
-if [ -z "$BART" ]; then
-    BART="$ROOT/runs/bart.base"
-    if [ ! -e "$BART/model.pt" ]; then
-        say "fetching bart.base (about 1 GB)"
-        mkdir -p "$ROOT/runs"
-        curl -fL --retry 5 -C - -o "$ROOT/runs/bart.base.tar.gz" https://dl.fbaipublicfiles.com/fairseq/models/bart.base.tar.gz || \
-            die "could not fetch bart.base; unpack it yourself and give the folder with --bart"
-        tar -C "$ROOT/runs" -xzf "$ROOT/runs/bart.base.tar.gz"
-    fi
-fi
-for file in model.pt dict.txt; do [ -s "$BART/$file" ] || die "--bart: $BART has no file $file"; done
-for file in encoder.json vocab.bpe; do
-    [ -s "$BART/$file" ] && continue
-    curl -fsL --retry 5 -o "$BART/$file" "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/$file" || \
-        die "--bart: $BART has no $file (GPT-2's BPE), and it could not be fetched"
-done
+BART="${BART:-$ROOT/runs/bart.base}"
+bash "$ROOT/scripts/prepare/bart_base.sh" "$BART"
 GENERATE=(--bpe gpt2 --gpt2-encoder-json "$BART/encoder.json" --gpt2-vocab-bpe "$BART/vocab.bpe")
 TASK+=(--target-noise-gpt2-encoder "$BART/encoder.json")
 
 prepare_data() {
-    local encoder
-    encoder="$(python -c 'import os, fairseq; print(os.path.dirname(fairseq.__file__))')/examples/roberta/multiprocessing_bpe_encoder.py"
-    for file in "$TEXT"/{train,valid,test}.{de,en}; do
-        python "$encoder" --encoder-json "$BART/encoder.json" --vocab-bpe "$BART/vocab.bpe" --keep-empty \
-            --inputs "$file" --outputs "$RUN/pieces.${file##*/}" --workers 2 2> "$RUN/encode.log" || die "encoding $file failed: $RUN/encode.log"
-    done
+    bash "$ROOT/scripts/prepare/encode_gpt2.sh" "$TEXT" "$RUN/pieces" de en "$BART"
     # BART's own dictionary: its size is the size of the pretrained embedding.
-    run "$RUN/preprocess.log" fairseq-preprocess -s de -t en --trainpref "$RUN/pieces.train" \
-        --validpref "$RUN/pieces.valid" --testpref "$RUN/pieces.test" --destdir "$DATA" \
+    run "$RUN/preprocess.log" fairseq-preprocess -s de -t en --trainpref "$RUN/pieces/train" \
+        --validpref "$RUN/pieces/valid" --testpref "$RUN/pieces/test" --destdir "$DATA" \
         --srcdict "$BART/dict.txt" --tgtdict "$BART/dict.txt"
 }
 
