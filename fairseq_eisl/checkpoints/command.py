@@ -1,4 +1,4 @@
-"""``python -m fairseq_eisl.checkpoints``: average."""
+"""``python -m fairseq_eisl.checkpoints``: average, updates."""
 
 import argparse
 import os
@@ -6,10 +6,10 @@ from typing import Any, List, NoReturn, Optional
 
 from .average import average_checkpoints
 from .choice import best_checkpoints, last_checkpoints
-from .files import write_checkpoint
+from .files import read_checkpoint, updates_of, write_checkpoint
 
 PROGRAM = "python -m fairseq_eisl.checkpoints"
-DESCRIPTION = "Averages the model weights of fairseq checkpoints."
+DESCRIPTION = "Averages the model weights of fairseq checkpoints, and says how old they are."
 # Flags that only some other flag gives a sense to, as argparse names them.
 _ONLY_WITH = {
     "last": ("folder",),
@@ -80,6 +80,16 @@ def average(args: argparse.Namespace) -> None:
     print(f"average of {len(paths)}: {args.output}")
 
 
+def updates(args: argparse.Namespace) -> None:
+    """Print the number of updates that a checkpoint has been trained for."""
+    try:
+        print(updates_of(read_checkpoint(args.checkpoint)))
+    except OSError as err:
+        raise _Refused(f"{err.filename}: {err.strerror}") from err
+    except ValueError as err:
+        raise _Refused(str(err)) from err
+
+
 def _number(text: str, least: int = 1) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
         raise argparse.ArgumentTypeError(f"a number of {least} or more is needed, not {text!r}")
@@ -131,6 +141,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the average: settings of the last input, no optimiser",
     )
     part.set_defaults(run=average)
+    part = commands.add_parser("updates", help="how many updates a checkpoint was trained for")
+    part.add_argument("checkpoint", metavar="FILE")
+    part.set_defaults(run=updates)
     return parser
 
 

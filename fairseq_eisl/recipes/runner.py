@@ -93,7 +93,8 @@ class Runner:
             say(f"{stage.name}{': going on' if resumed else ''} (log: {path}.part/log)")
             started = time.time()
             self._write_files(stage, f"{path}.part")
-            for line in stage.lines(self.folders(stage)):
+            over = resumed and self._has_ended(stage, f"{path}.part")
+            for line in [] if over else stage.lines(self.folders(stage)):
                 last = line == stage.lines(self.folders(stage))[-1]
                 self._execute(stage, line, f"{path}.part", stage.stdout if last else None, lock)
             stamp: Dict[str, Any] = {"stage": stage.name, "key": self.keys[stage.name]}
@@ -103,6 +104,22 @@ class Runner:
             stamp["seconds"] = round(time.time() - started, 1)
             stamp["resumed"] = resumed
             self.store.end(path, stamp)
+
+    def _has_ended(self, stage: Stage, out: str) -> bool:
+        """Whether a training was killed after its last update.
+
+        fairseq looks at --max-update after an update only, and would train for one more.
+        """
+        if stage.max_update is None:
+            return False
+        command = [sys.executable, "-m", "fairseq_eisl.checkpoints", "updates"]
+        done = subprocess.run(
+            [*command, os.path.join(out, "checkpoint_last.pt")],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_environment(stage),
+        )
+        return done.returncode == 0 and int(done.stdout) >= stage.max_update
 
     def _write_files(self, stage: Stage, out: str):
         for name, content in stage.files:

@@ -22,6 +22,7 @@ class Stage(NamedTuple):
     reads: files from outside; their content counts.
     stdout: file in the stage's folder for the last command's standard output.
     resumes: run again, the command goes on where it was killed.
+    max_update: a training that resumes at this update or later has ended.
     gpus: CUDA_VISIBLE_DEVICES for it.
     files: names and contents (text, or what becomes JSON) that its folder holds before it
         begins, with placeholders, too.
@@ -33,6 +34,7 @@ class Stage(NamedTuple):
     reads: Tuple[str, ...] = ()
     stdout: Optional[str] = None
     resumes: bool = False
+    max_update: Optional[int] = None
     gpus: Optional[str] = None
     files: Tuple[Tuple[str, Any], ...] = ()
 
@@ -225,7 +227,15 @@ def _training(recipe: DictConfig, name: str, training: DictConfig, device: List[
     elif training.weights is not None:
         reads = (training.weights,)
         command += ["--finetune-from-model", _plain(os.path.abspath(training.weights))]
-    return Stage(name, (tuple(command),), tuple(needs), reads, resumes=True, gpus=recipe.gpus)
+    return Stage(
+        name,
+        (tuple(command),),
+        tuple(needs),
+        reads,
+        resumes=True,
+        max_update={**recipe.flags, **training.flags}.get("max-update"),
+        gpus=recipe.gpus,
+    )
 
 
 def _average(name: str, last: int) -> Stage:

@@ -150,3 +150,12 @@ def test_fairseq_generates_from_an_average_and_trains_on(toy, tmp_path, monkeypa
     assert f"Loaded checkpoint {out}" in output
     after = read_checkpoint(str(tmp_path / "on" / "checkpoint_last.pt"))["model"]
     assert all(torch.equal(after[name], mean[name]) for name in mean)
+
+
+def test_updates_of_a_checkpoint(three, capsys):
+    assert main(["updates", "checkpoint2.pt"]) == 0
+    assert capsys.readouterr().out == "2000\n"
+    for name, message in (("nowhere.pt", "No such file"), ("text.pt", "no file that torch.load")):
+        with pytest.raises(SystemExit):
+            main(["updates", name])
+        assert message in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import csv
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -45,7 +46,8 @@ def test_nothing_is_done_twice_and_a_change_runs_what_depends_on_it(undisturbed)
     runs, folder, _ = undisturbed
     code, output = finish(recipes("run", SMOKE, *TINY, "--runs", runs))
     assert code == 0 and output.count(": done before") == 7
-    code, output = finish(recipes("run", SMOKE, *TINY, "generate.beam=2", "--runs", runs))
+    other = ["generate.beam=2", "--runs", runs, "--out", runs / "other"]
+    code, output = finish(recipes("run", SMOKE, *TINY, *other))
     assert code == 0 and output.count(": done before") == 4, output
 
 
@@ -70,6 +72,18 @@ def test_killed_at_five_random_moments_it_ends_with_the_same_rows(undisturbed, t
     assert len(moments) >= 2
     found = tmp_path / "smoke_multi30k_repeat50-seed1/rows.csv"
     assert rows(found) == rows(expected / "rows.csv"), moments
+
+
+def test_a_training_killed_after_its_last_update_is_not_trained_on(undisturbed, tmp_path):
+    runs, folder, _ = undisturbed
+    shutil.copytree(runs, tmp_path / "runs", symlinks=True)
+    done = (tmp_path / "runs" / folder.name / "eisl").resolve()
+    (done / "stage.json").unlink()
+    done.rename(f"{done}.part")
+    code, output = finish(recipes("run", SMOKE, *TINY, "--runs", tmp_path / "runs"))
+    assert code == 0 and "eisl: going on" in output, output
+    log = (done / "log").read_text()
+    assert "num_updates 6" in log and "num_updates 7" not in log and log.count("$ ") == 1
 
 
 def test_a_failed_stage_is_named_with_its_log(tmp_path):
