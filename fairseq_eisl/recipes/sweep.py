@@ -143,8 +143,9 @@ def run_cells(sweep: DictConfig, todo: List[Cell], runs: str, options: Options) 
 
 
 def _environment() -> Dict[str, str]:
+    """Of a job: this process's (submitit would pass on nothing else than it is told)."""
     path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
-    return {"PYTHONPATH": path.rstrip(os.pathsep)}
+    return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
 
 
 def _reason(job) -> str:
@@ -220,7 +221,7 @@ def draw(sweep: DictConfig, runs: str) -> List[str]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **_environment()},
+            env=_environment(),
         )
         if ended.returncode:
             say(f"{name}: not drawn: {(ended.stderr.strip().splitlines() or [''])[-1]}")

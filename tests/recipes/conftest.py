@@ -37,7 +37,7 @@ def recipes(*arguments, **options):
 
 def finish(process) -> tuple:
     """(exit code, output)."""
-    output, _ = process.communicate(timeout=600)
+    output, _ = process.communicate(timeout=1200)
     return process.returncode, output
 
 
