@@ -293,7 +293,7 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
             commands.append([*evaluate, "iterations", *rows, "--out", "{out}/iterations.png"])
     else:
         commands.append([*evaluate, "plot", *rows, "--out", "{out}/compare.png"])
-    about = {
+    about: Dict[str, Any] = {
         "title": _plain(recipe.title),
         "settings": {_plain(key): _plain(value) for key, value in _settings(recipe).items()},
         "commands": [[s.name, shell(list(line))] for s in stages for line in s.commands],

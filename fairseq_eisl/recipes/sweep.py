@@ -114,36 +114,43 @@ def run_cells(sweep: DictConfig, todo: List[Cell], runs: str, options: Options) 
     active: List[Tuple[Cell, Any]] = []
     failed: Dict[str, str] = {}
     waiting, done = list(todo), 0
-    while waiting or active:
-        while waiting and len(active) < options.jobs:
-            cell = waiting.pop(0)
-            attempts[cell.name] = attempts.get(cell.name, 0) + 1
-            command = [sys.executable, "-m", "fairseq_eisl.recipes", "run", sweep.recipe]
-            command += [*cell.overrides, "--runs", os.path.abspath(runs)]
-            command += ["--out", os.path.join(folder, cell.name)]
-            function = submitit.helpers.CommandFunction(command, verbose=False, env=_environment())
-            job = executor.submit(function)
-            active.append((cell, job))
-            say(f"{cell.name}: started (log: {job.paths.stderr})")
-        for cell, job in [pair for pair in active if pair[1].done()]:
-            active.remove((cell, job))
-            reason = None if job.exception() is None else _reason(job)
-            if reason is not None and attempts[cell.name] <= options.retries:
-                say(f"{cell.name}: failed ({reason}), once more")
-                waiting.append(cell)
-                continue
-            done += 1
-            if reason is not None:
-                failed[cell.name] = reason
-            outcome = "done" if reason is None else f"FAILED: {reason}"
-            say(f"[{done}/{len(todo)}] {cell.name}: {outcome}")
-            gather(sweep, runs)
-        time.sleep(0.5)
+    try:
+        while waiting or active:
+            while waiting and len(active) < options.jobs:
+                cell = waiting.pop(0)
+                attempts[cell.name] = attempts.get(cell.name, 0) + 1
+                # The job's own environment, which SLURM makes, and where this package lies.
+                command = ["env", f"PYTHONPATH={_environment()['PYTHONPATH']}", sys.executable]
+                command += ["-m", "fairseq_eisl.recipes", "run", sweep.recipe]
+                command += [*cell.overrides, "--runs", os.path.abspath(runs)]
+                command += ["--out", os.path.join(folder, cell.name)]
+                function = submitit.helpers.CommandFunction(command, verbose=False)
+                job = executor.submit(function)
+                active.append((cell, job))
+                say(f"{cell.name}: started (log: {job.paths.stderr})")
+            for cell, job in [pair for pair in active if pair[1].done()]:
+                active.remove((cell, job))
+                reason = None if job.exception() is None else _reason(job)
+                if reason is not None and attempts[cell.name] <= options.retries:
+                    say(f"{cell.name}: failed ({reason}), once more")
+                    waiting.append(cell)
+                    continue
+                done += 1
+                if reason is not None:
+                    failed[cell.name] = reason
+                outcome = "done" if reason is None else f"FAILED: {reason}"
+                say(f"[{done}/{len(todo)}] {cell.name}: {outcome}")
+                gather(sweep, runs)
+            time.sleep(0.5)
+    except BaseException:  # Ctrl-C: what runs is stopped, and goes on the next time
+        for _, job in active:
+            job.cancel()
+        raise
     return failed
 
 
 def _environment() -> Dict[str, str]:
-    """Of a job: this process's (submitit would pass on nothing else than it is told)."""
+    """This process's, in which the package is found."""
     path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
 
