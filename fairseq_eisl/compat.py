@@ -16,6 +16,7 @@ def apply():
     """Apply every mend; safe to call twice. Runs when fairseq loads the plugin."""
     allow_checkpoint_classes()
     mend_crf_float()
+    mend_token_blocks()
     quieten_libnat()
 
 
@@ -64,6 +65,20 @@ def mend_crf_float():
 
     if not hasattr(np, "float"):
         dynamic_crf_layer.np = types.SimpleNamespace(float=float)
+
+
+def mend_token_blocks():
+    """``np.compat`` is gone since numpy 2; text in blocks of one sentence still asks for it.
+
+    That is ``--sample-break-mode eos`` of the stock tasks denoising and language_modeling. Only
+    that module sees the mend.
+    """
+    from fairseq.data import token_block_dataset
+
+    if not hasattr(np, "compat"):
+        mended = types.ModuleType("numpy")
+        mended.__dict__.update(vars(np), compat=types.SimpleNamespace(long=int))
+        token_block_dataset.np = mended
 
 
 def quieten_libnat():

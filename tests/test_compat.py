@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data import TokenBlockDataset, token_block_dataset
 from fairseq.modules import dynamic_crf_layer
 
 from fairseq_eisl import compat
@@ -52,6 +53,19 @@ def test_numpy_has_no_float_and_the_crf_layer_asks_for_it(monkeypatch):
         crf_loss()
 
 
+def sentence_blocks():
+    sentences = [torch.tensor([5, 6, 2]), torch.tensor([7, 2])]
+    return TokenBlockDataset(sentences, [3, 2], None, pad=1, eos=2, break_mode="eos")
+
+
+def test_numpy_has_no_compat_and_blocks_of_sentences_ask_for_it(monkeypatch):
+    """If this fails, ``mend_token_blocks`` is no longer needed with this numpy or fairseq."""
+    assert not hasattr(np, "compat")
+    monkeypatch.setattr(token_block_dataset, "np", np)
+    with pytest.raises(AttributeError, match="compat"):
+        sentence_blocks()
+
+
 # -- they work -----------------------------------------------------------------------------
 
 
@@ -65,6 +79,10 @@ def crf_loss():
 
 def test_the_crf_layer_works():
     assert crf_loss().isfinite().all()
+
+
+def test_blocks_of_sentences_work():
+    assert [block.tolist() for block in sentence_blocks()] == [[5, 6, 2], [7, 2]]
 
 
 def test_nacrf_trains(toy, tmp_path):
