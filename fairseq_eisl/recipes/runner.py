@@ -94,12 +94,13 @@ class Runner:
             started = time.time()
             self._write_files(stage, f"{path}.part")
             over = resumed and self._has_ended(stage, f"{path}.part")
-            for line in [] if over else stage.lines(self.folders(stage)):
-                last = line == stage.lines(self.folders(stage))[-1]
-                self._execute(stage, line, f"{path}.part", stage.stdout if last else None, lock)
+            lines = stage.lines(self.folders(stage))
+            for number, line in enumerate([] if over else lines, 1):
+                stdout = stage.stdout if number == len(lines) else None
+                self._execute(stage, line, f"{path}.part", stdout, lock)
             stamp: Dict[str, Any] = {"stage": stage.name, "key": self.keys[stage.name]}
             stamp["commit"] = _commit()
-            stamp["commands"] = [shell(words) for words in stage.lines(self.folders(stage))]
+            stamp["commands"] = [shell(line) for line in lines]
             # Of the last start; a stage that was killed has worked for longer.
             stamp["seconds"] = round(time.time() - started, 1)
             stamp["resumed"] = resumed

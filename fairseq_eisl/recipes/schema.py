@@ -101,7 +101,7 @@ class Recipe:
     gpus: Optional[str] = None
     """CUDA_VISIBLE_DEVICES of the trainings and of generation."""
     launcher: List[str] = field(default_factory=list)
-    """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4"]."""
+    """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4", --no-python]."""
     data: Data = field(default_factory=Data)
     preprocess: Dict[str, Any] = field(default_factory=dict)
     """Flags of fairseq-preprocess, beyond languages, files and dictionary."""
@@ -256,6 +256,10 @@ def _check(path: str, recipe: DictConfig):
     if len(order) < len(recipe.train):
         circle = ", ".join(name for name in recipe.train if name not in order)
         wrong("train", f"{circle}: each needs another one, and none comes first")
+    systems = [training.system for training in recipe.train.values() if training.system]
+    for system in systems:
+        if systems.count(system) > 1:
+            wrong("train", f"{system!r} is the system of several trainings; rows need a name each")
     if not any(training.system for training in recipe.train.values()):
         wrong("train", "no training has a system, so there is nothing to score")
     for key, flags in flag_groups(recipe):

@@ -82,10 +82,13 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
             stages.append(stage)
             logs.append((name, system, stage.name, variant))
     stages.append(_scores(recipe, logs, stages))
-    names = [stage.name for stage in stages]
+    # "root" and "out" are placeholders of every command.
+    names = ["root", "out", *(stage.name for stage in stages)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise RecipeError(f"train: {', '.join(twice)} is the name of a stage; choose another one")
+        raise RecipeError(
+            f"train: {', '.join(twice)} is a name that recipes use; choose another one"
+        )
     return stages
 
 
@@ -206,7 +209,11 @@ def _distillation(recipe: DictConfig, device: List[str]) -> List[Stage]:
         command += [f"--{split}pref", f"{{{text}}}/{split}"]
     command += ["--destdir", "{out}", "--srcdict", f"{{preprocess}}/dict.{source}.txt"]
     command += ["--tgtdict", f"{{preprocess}}/dict.{target}.txt"]
-    lines = [["mkdir", "-p", "{out}/text"], *lines, [*command, *words(recipe.preprocess)]]
+    lines = [
+        ["mkdir", "-p", "{out}/text"],
+        *lines,
+        [*command, *map(_plain, words(recipe.preprocess))],
+    ]
     needs = ("distil", text, "preprocess")
     return [translate, Stage("preprocess_distilled", tuple(map(tuple, lines)), needs, (file,))]
 
@@ -233,7 +240,7 @@ def _training(recipe: DictConfig, name: str, training: DictConfig, device: List[
         tuple(needs),
         reads,
         resumes=True,
-        max_update={**recipe.flags, **training.flags}.get("max-update"),
+        max_update=int({**recipe.flags, **training.flags}.get("max-update") or 0) or None,
         gpus=recipe.gpus,
     )
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A corpus as the pieces of one joint sentencepiece BPE, with the dictionary of both sides.
 #   bash scripts/prepare/encode_sentencepiece.sh TEXT DEST SOURCE TARGET SIZE [BLANK]
-# TEXT has {train,valid,test}.{SOURCE,TARGET} and may have mono.{train,valid}.TARGET; DEST gets the same files in pieces, bpe.model and
-# dict.txt, for fairseq-preprocess --srcdict. BLANK becomes a symbol of the dictionary, one piece
-# that stands for a word.
+# TEXT has {train,valid,test}.{SOURCE,TARGET} and may have mono.{train,valid}.TARGET; DEST gets the
+# same files in pieces, bpe.model, and dict.txt for fairseq-preprocess --srcdict. BLANK becomes a
+# symbol of the dictionary, one piece that stands for a word.
 # Needs the environment of the package (python, fairseq-preprocess) on PATH.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../lib/common.sh"

@@ -30,6 +30,15 @@ def test_a_changed_setting_changes_what_depends_on_it_and_nothing_else(tmp_path)
     assert changed(tmp_path, "data.options=[--train,'10']") == set(keys(tmp_path))
 
 
+def test_launcher_gpus_and_the_last_update_reach_the_training():
+    overrides = ["launcher=[torchrun,--no-python]", "gpus='0,1'", "train.ce.flags.max-update=0"]
+    stages = {stage.name: stage for stage in build(load(str(SMOKE), overrides), cuda=True)}
+    assert stages["ce"].commands[0][:3] == ("torchrun", "--no-python", "fairseq-train")
+    assert stages["ce"].gpus == stages["generate_eisl"].gpus == "0,1"
+    assert stages["ce"].max_update is None  # 0 is fairseq's word for no limit
+    assert stages["eisl"].max_update == 60
+
+
 def test_the_content_of_files_from_outside_counts(tmp_path):
     folder = tmp_path / "corpus"
     folder.mkdir()
