@@ -6,6 +6,7 @@ import sys
 from typing import List, Optional
 
 from . import metrics, plots
+from .column_plot import column_values, draw_column
 from .comparison import compare_rows
 from .drawing import check_extension
 from .examples import format_examples, pick
@@ -132,15 +133,21 @@ def plot(args: argparse.Namespace) -> None:
                 raise ValueError(f"belongs to --kind noise, not to --kind {args.kind}")
             published = read_published(args.published, NOISE)
             check_noises(published)
+    if (args.kind == "column") != bool(args.column):
+        raise Refused("--column NAME and --kind column belong together")
     rows = _chosen_rows(args)
     with flag(f"--rows {args.rows}"):
         if args.kind == "noise":
             data = noise_lines(rows, published)
+        elif args.kind == "column":
+            values = column_values(rows, args.column)
         else:
             compare_rows(rows)
     with flag(f"--out {args.out}", args.out):
         if args.kind == "noise":
             draw_noise(data, args.out)
+        elif args.kind == "column":
+            draw_column(values, args.out)
         else:
             plots.compare(rows, args.out)
     print(args.out)

@@ -8,7 +8,7 @@ from .plots import STARTS
 
 PROGRAM = "python -m fairseq_eisl.evaluation"
 DESCRIPTION = "Scores the outputs of fairseq-generate, and shows the scores."
-PLOTS = ("compare", "noise")
+PLOTS = ("compare", "noise", "column")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -96,7 +96,10 @@ def make_parser() -> argparse.ArgumentParser:
         choices=PLOTS,
         default="compare",
         help="compare: bars of BLEU, repetition and length; noise: BLEU against the level of "
-        "noise (default: %(default)s)",
+        "noise; column: BLEU against --column (default: %(default)s)",
+    )
+    part.add_argument(
+        "--column", metavar="NAME", help="with --kind column: pairs, ngram, or what rows have"
     )
     part.add_argument("--out", required=True, help="a .png or .svg file")
     part.add_argument(

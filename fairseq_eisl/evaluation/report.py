@@ -68,6 +68,8 @@ def _sections(run: Run, numbers: Iterator[int], count: int, seed: int) -> List[s
     if stages:
         body += ["<h3>Commands</h3>", report_parts.commands(stages)]
     body += ["<h3>Results</h3>", report_parts.results(run.rows)]
+    if run.tests:
+        body += ["<h3>Is it chance?</h3>", report_parts.significance(run.tests)]
     by = {name: ", ".join(_values(run, name)) for name in _SCORED_BY}
     known = [(name, value) for name, value in by.items() if value]
     if known:
@@ -102,7 +104,8 @@ def _pictures(run: Run) -> List[_Picture]:
             )
         )
     else:
-        pictures.append(("Scores of the systems", lambda path: _compare(run.rows, path)))
+        one = _first(run.rows, "length_candidates")
+        pictures.append(("Scores of the systems", lambda path: _compare(one, path)))
     if several_levels(run.rows):
         caption = "BLEU against the level of noise"
         pictures.append((caption, lambda path: _noise(run.rows, path)))

@@ -75,6 +75,25 @@ def results(rows: Sequence[Row]) -> str:
     return above + table([_head(name) for name in shown], body, "results") + below
 
 
+def significance(rows: Sequence[Row]) -> str:
+    """What a paired bootstrap says of each system's BLEU, and how it was drawn."""
+    columns = ("noise", "iterations", "length_candidates")
+    told = [name for name in columns if not _same(rows, name)]
+    body = []
+    for row in rows:
+        mean, margin = float(row["bleu_mean"]), float(row["bleu_margin"])
+        test = f"{row['p_value']} (against {row['baseline']})" if row["p_value"] else "baseline"
+        interval = f"{mean - margin:.2f} to {mean + margin:.2f}"
+        body.append([row["system"], *(row.get(n, "") for n in told), row["bleu"], interval, test])
+    head = ["system", *map(_head, told), "BLEU", "95 % interval", "p"]
+    drawn = ", ".join(dict.fromkeys(row["bleu_signature"] for row in rows))
+    return (
+        table(head, body)
+        + f'\n<p class="note">Paired bootstrap over the test sentences, {escape(drawn)}. '
+        "It tells chance in the test set, not in training, which another seed would.</p>"
+    )
+
+
 def _head(name: str) -> str:
     return _HEADS.get(name, name.replace("_", " "))
 

@@ -1,8 +1,9 @@
-"""A run folder: ``rows.csv``, and ``report.json`` that says what else belongs to the run."""
+"""A run folder: ``rows.csv``, ``report.json`` that says what else belongs to the run, and
+``significance.csv`` with tests of the differences, the last two where there are any."""
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from .files import read_lines
 from .generation_log import read_generation_log
@@ -10,16 +11,17 @@ from .leftovers import check_pieces
 from .rows import Row, check_columns, read_rows
 from .training_log import Curve, read_curve
 
-ROWS, REPORT = "rows.csv", "report.json"
+ROWS, REPORT, TESTS = "rows.csv", "report.json", "significance.csv"
 _KEYS = ("title", "settings", "commands", "source", "reference", "systems", "curves")
 _NEEDED = ("system", "bleu", "bleu_signature")
+_TESTED = ("system", "baseline", "bleu", "bleu_mean", "bleu_margin", "p_value", "bleu_signature")
 
 
 class Run(NamedTuple):
     """What a page shows of a run; what the folder does not say is empty.
 
     commands: stage and shell command. source, reference: sentences. systems: the
-    hypotheses of each system, as many as there are references.
+    hypotheses of each system, as many as there are references. tests: rows of ``significance``.
     """
 
     title: str
@@ -30,6 +32,7 @@ class Run(NamedTuple):
     reference: List[str]
     systems: Dict[str, List[str]]
     curves: Dict[str, Curve]
+    tests: List[Row]
 
 
 def read_run(folder: str) -> Run:
@@ -38,14 +41,8 @@ def read_run(folder: str) -> Run:
     :raises OSError: a file cannot be read.
     :raises ValueError: a file is not what it should be, or texts of unequal line counts.
     """
-    table = os.path.join(folder, ROWS)
-    rows = read_rows(table)
-    if not rows:
-        raise ValueError(f"{table}: there is a header but no row")
-    try:
-        check_columns(rows, _NEEDED)
-    except ValueError as err:
-        raise ValueError(f"{table}: {err}") from None
+    rows = _read_table(os.path.join(folder, ROWS), _NEEDED)
+    tests = os.path.join(folder, TESTS)
     about = _read_report(os.path.join(folder, REPORT))
 
     def path(name: str) -> str:
@@ -82,7 +79,19 @@ def read_run(folder: str) -> Run:
         reference=reference,
         systems=systems,
         curves={name: read_curve(path(log)) for name, log in about.get("curves", {}).items()},
+        tests=_read_table(tests, _TESTED) if os.path.exists(tests) else [],
     )
+
+
+def _read_table(path: str, needed: Sequence[str]) -> List[Row]:
+    rows = read_rows(path)
+    if not rows:
+        raise ValueError(f"{path}: there is a header but no row")
+    try:
+        check_columns(rows, needed)
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from None
+    return rows
 
 
 def _read_report(path: str) -> Dict[str, Any]:

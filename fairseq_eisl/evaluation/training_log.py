@@ -94,14 +94,15 @@ def training_effort(path: str) -> Dict[str, str]:
     """Columns of a row: ``training_seconds`` and ``updates``, at the end of a training.
 
     fairseq's clock begins anew when a training is resumed; the times of all starts are added,
-    each up to its last line. From logs of format simple.
+    each up to its last line. A training that was killed before it wrote a time has none. From
+    logs of format simple.
 
     :raises OSError: the file cannot be read.
-    :raises ValueError: there is no such line in it.
+    :raises ValueError: there is no number of updates in it.
     """
     text = "\n".join(read_lines(path))
     seconds, updates = _WALL.findall(text), _UPDATES.findall(text)
-    if not seconds or not updates:
+    if not updates:
         raise ValueError(f"{path}: no update in it: not the log of fairseq-train, or not of "
                          "--log-format simple")  # fmt: skip
     total = last = 0
@@ -109,4 +110,5 @@ def training_effort(path: str) -> Dict[str, str]:
         if now < last:  # another start
             total += last
         last = now
-    return {"training_seconds": str(total + last), "updates": updates[-1]}
+    known = str(total + last) if seconds else ""
+    return {"training_seconds": known, "updates": updates[-1]}

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, BinaryIO, Dict, List, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -131,32 +131,30 @@ class Runner:
 
     def _execute(self, stage: Stage, line: List[str], out: str, stdout: Optional[str], lock):
         log = os.path.join(out, "log")
-        environment = _environment(stage)
-        with open(log, "a", encoding="utf-8", errors="replace") as f:
-            f.write(f"$ {shell(line)}\n")
-            f.flush()
-            target = open(os.path.join(out, stdout), "wb") if stdout else None
+        # The command writes its log itself, not through this process: it may outlive this one,
+        # and what it saves must not be newer than what its log says.
+        with open(log, "ab") as target, open(log, "rb") as follow:
+            target.write(f"$ {shell(line)}\n".encode())
+            target.flush()
+            follow.seek(0, os.SEEK_END)
+            result = open(os.path.join(out, stdout), "wb") if stdout else None
             try:
                 process = subprocess.Popen(
                     line,
                     stdin=subprocess.DEVNULL,
-                    stdout=target or subprocess.PIPE,
-                    stderr=subprocess.PIPE if target else subprocess.STDOUT,
-                    env=environment,
+                    stdout=result or target,
+                    stderr=target,
+                    env=_environment(stage),
                     pass_fds=(lock.fileno(),),
                 )
             except OSError as err:
                 raise RecipeError(f"{stage.name}: {line[0]}: {err.strerror or err}") from None
             finally:
-                if target:
-                    target.close()
+                if result:
+                    result.close()
             with process:
                 try:
-                    for raw in process.stderr if target else process.stdout:  # type: ignore[union-attr]
-                        text = raw.decode("utf-8", "replace")
-                        f.write(text)
-                        f.flush()
-                        _show(text)
+                    _show(follow, process)
                 except BaseException:  # Ctrl-C: the command is not left behind
                     process.kill()
                     raise
@@ -183,11 +181,21 @@ def _environment(stage: Stage) -> Dict[str, str]:
     return found
 
 
-def _show(line: str):
-    found = _VALIDATION.search(line)
-    if found:
-        epoch, loss, bleu, updates = found.groups()
-        print(f"           {epoch}  loss {loss}  BLEU {bleu}  updates {updates}", file=sys.stderr)
+def _show(log: BinaryIO, process: subprocess.Popen):
+    """Print the validations out of a log that a process is writing, until it ends."""
+    begun = b""
+    while True:
+        ended = process.poll() is not None  # before reading: then nothing comes after it
+        *lines, begun = (begun + log.read()).split(b"\n")
+        for line in lines:
+            found = _VALIDATION.search(line.decode("utf-8", "replace"))
+            if found:
+                epoch, loss, bleu, updates = found.groups()
+                text = f"{epoch}  loss {loss}  BLEU {bleu}  updates {updates}"
+                print(f"           {text}", file=sys.stderr, flush=True)
+        if ended:
+            return
+        time.sleep(0.1)
 
 
 def _commit() -> str:

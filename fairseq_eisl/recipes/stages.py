@@ -295,11 +295,23 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     command = [*evaluate, "curve", "--log", *(f"{name}={log}" for name, log in curves.items())]
     command += ["--out", "{out}/curve.png", "--start", "best" if chain else "zero"]
     commands.append([*command, "--title", _plain(recipe.title)])
-    if recipe.variants:
-        if all("iterations" in variant.columns for variant in recipe.variants):
-            commands.append([*evaluate, "iterations", *rows, "--out", "{out}/iterations.png"])
-    else:
-        commands.append([*evaluate, "plot", *rows, "--out", "{out}/compare.png"])
+    first = dict(recipe.variants[0].columns) if recipe.variants else {}
+    commands.append([*evaluate, "plot", *rows, *_where(first), "--out", "{out}/compare.png"])
+    if len({variant.columns.get("iterations") for variant in recipe.variants}) > 1:
+        first.pop("iterations", None)
+        command = [*evaluate, "iterations", *rows, *_where(first)]
+        commands.append([*command, "--out", "{out}/iterations.png"])
+    # One test for each way to decode; the first system is the baseline.
+    groups: Dict[str, list] = {}
+    for _, system, stage, variant in logs:
+        groups.setdefault(str(variant), []).append((system, stage, variant))
+    for group in groups.values():
+        if len(group) > 1:
+            command = [*evaluate, "significance", "--reference", reference, "--system"]
+            command += [f"{_plain(system)}={{{stage}}}/test.out" for system, stage, _ in group]
+            columns = {"noise": recipe.noise, "seed": recipe.seed, **group[0][2].columns}
+            command += ["--rows", "{out}/significance.csv", "--set"]
+            commands.append([*command, *(_plain(f"{k}={v}") for k, v in columns.items())])
     about: Dict[str, Any] = {
         "title": _plain(recipe.title),
         "settings": {_plain(key): _plain(value) for key, value in _settings(recipe).items()},
@@ -318,6 +330,11 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     commands.append(command)
     needs = dict.fromkeys(["prepare", *names, *(stage for _, _, stage, _ in logs)])
     return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
+
+
+def _where(columns: Dict[str, Any]) -> List[str]:
+    pairs = [_plain(f"{key}={value}") for key, value in columns.items()]
+    return ["--where", *pairs] if pairs else []
 
 
 def _settings(recipe: DictConfig) -> Dict[str, Any]:

@@ -42,6 +42,8 @@ class Sweep:
     overrides: List[str] = field(default_factory=list)
     published: Optional[str] = None
     """A CSV file (noise, system, bleu) of the paper's numbers, relative to the sweep's file."""
+    column: Optional[str] = None
+    """A column of the rows to draw BLEU against, e.g. pairs."""
 
 
 class Cell(NamedTuple):
@@ -208,7 +210,8 @@ def gather(sweep: DictConfig, runs: str) -> List[Dict[str, str]]:
 def draw(sweep: DictConfig, runs: str) -> List[str]:
     """Draw what the cells that are done have brought; the files that came of it.
 
-    report.html shows all of them; noise.png BLEU against the noise, where there are several.
+    report.html shows all of them; noise.png BLEU against the noise, where there are several;
+    COLUMN.png against the sweep's ``column``.
     """
     folder = folder_of(sweep, runs)
     done = [cell for cell in cells(sweep) if is_done(sweep, cell, runs)]
@@ -220,6 +223,10 @@ def draw(sweep: DictConfig, runs: str) -> List[str]:
         commands["noise.png"] = [*evaluate, "plot", "--kind", "noise", "--rows", rows]
         if sweep.published is not None:
             commands["noise.png"] += ["--published", sweep.published]
+    if sweep.column is not None:
+        rows = os.path.join(folder, "rows.csv")
+        command = [*evaluate, "plot", "--kind", "column", "--column", sweep.column]
+        commands[f"{sweep.column}.png"] = [*command, "--rows", rows]
     drawn = []
     for name, command in commands.items():
         path = os.path.join(folder, name)

@@ -91,6 +91,9 @@ def test_the_effort_of_all_starts_is_added(tmp_path):
     assert training_effort(str(path)) == {"training_seconds": "235", "updates": "120"}
     path.write_text("| train | epoch 001 | num_updates 63 | train_wall 9 | wall 12\n")
     assert training_effort(str(path)) == {"training_seconds": "12", "updates": "63"}
+    # Killed between its last checkpoint and the line with the time.
+    path.write_text(simple_validation(6, 1.0) + "\n")
+    assert training_effort(str(path)) == {"training_seconds": "", "updates": "6"}
     path.write_text("Traceback: wall paper\n")
     with pytest.raises(ValueError, match="no update in it"):
         training_effort(str(path))

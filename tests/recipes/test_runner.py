@@ -6,11 +6,13 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
+from tests.toy import ROOT
 
 
 def rows(path):
@@ -73,6 +75,32 @@ def test_killed_at_five_random_moments_it_ends_with_the_same_rows(undisturbed, t
     assert len(moments) >= 2
     found = tmp_path / "smoke_multi30k_repeat50-seed1/rows.csv"
     assert rows(found) == rows(expected / "rows.csv"), moments
+
+
+LATE = """
+import sys
+from fairseq_eisl.recipes.runner import Runner
+from fairseq_eisl.recipes.stages import Stage
+command = "import time; print('first', flush=True); time.sleep(4); print('second', flush=True)"
+Runner([Stage("slow", (("python", "-c", command),))], sys.argv[1]).run(sys.argv[1], None)
+"""
+
+
+def test_a_command_that_outlives_the_recipe_still_writes_its_log(tmp_path):
+    # What fairseq-train saves after the recipe was killed is used, so its log is needed, too.
+    process = subprocess.Popen([sys.executable, "-c", LATE, str(tmp_path)], cwd=ROOT)
+    log = None
+    while log is None or "first\n" not in log.read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+        log = next(tmp_path.glob("stages/slow-*.part/log"), None)
+    process.kill()
+    process.wait()
+    assert "second\n" not in log.read_text()
+    deadline = time.time() + 60
+    while "second\n" not in log.read_text() and time.time() < deadline:
+        time.sleep(0.1)
+    assert log.read_text().endswith("first\nsecond\n")
 
 
 def test_a_training_killed_after_its_last_update_is_not_trained_on(undisturbed, tmp_path):
