@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.toy import ROOT, TINY, environment
+from tests.toy import ROOT, environment
 
 DISTILLED = ROOT / "scripts/prepare/distilled.py"
 
@@ -42,39 +41,3 @@ def test_a_lost_line_is_an_error_and_writes_nothing(tmp_path, log, sources, word
     done = distilled(tmp_path, log, sources)
     assert done.returncode == 2 and words in done.stderr
     assert not (tmp_path / "out").exists()
-
-
-SCRIPT = """
-set -euo pipefail
-source {root}/scripts/lib/common.sh
-RUN={run} DATA={data} PIECES={raw}/train SEED=1 DEVICE=(--cpu) BPE="" EXTRA=() EVAL='{{}}'
-TASK=(--task noisy_translation_lev --noise full_mask) MODEL=()
-BATCH=(--max-tokens 1000 --optimizer adam) SIZE=({size}) TEACHER=(--lr 5e-3 --max-update 2)
-source {root}/scripts/lib/recipe.sh
-source {root}/scripts/lib/distil.sh
-distil
-distil
-echo "$DATA" "${{TASK[1]}}"
-"""
-
-
-def test_a_teacher_makes_training_data_with_the_same_dictionary(toy, tmp_path):
-    names = {"root": ROOT, "run": tmp_path, "data": toy.bin, "raw": toy.raw}
-    path = f"{Path(sys.executable).parent}:{environment()['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", SCRIPT.format(**names, size=" ".join(TINY))],
-        **{"capture_output": True, "text": True},
-        env={**environment(), "PATH": path, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    folder = tmp_path / "data.kd"
-    # What was set for the student is still set.
-    assert done.stdout.splitlines()[-1] == f"{folder} noisy_translation_lev"
-    assert "distillation: done before" in done.stderr  # the second call
-    for side in ("en", "de"):
-        assert (folder / f"dict.{side}.txt").read_bytes() == (
-            toy.bin / f"dict.{side}.txt"
-        ).read_bytes()
-    assert len((tmp_path / "distilled.de").read_text().splitlines()) == 200
-    assert (tmp_path / "distilled.en").read_text() == (toy.raw / "train.en").read_text()
-    assert (folder / "train.en-de.de.idx").exists() and (folder / "test.en-de.de.idx").exists()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes.conftest import TINY
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted(ROOT.glob("scripts/**/*.sh")) + [ROOT / ".ci/run"]
 
@@ -20,7 +22,7 @@ def bash(*arguments, **environment):
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        env={**variables, **environment},
+        env={**variables, "FAIRSEQ_EISL_VENV": "none", **environment},
     )
 
 
@@ -32,35 +34,22 @@ def test_scripts_parse(script):
 @pytest.mark.parametrize(
     "arguments, message",
     [
+        (["scripts/quickstart.sh", "sed=1"], "sed=1: there is no key sed; did you mean seed"),
+        (["scripts/quickstart.sh", "--sed", "1"], "unrecognized arguments: --sed"),
         (
-            ["scripts/quickstart.sh", "--sed", "1"],
-            "unknown option --sed (choose from --out, --seed",
+            ["scripts/multi30k.sh", "smal", "repeat:0.5"],
+            "the first argument is the model, not 'smal' (choose from small, bart_small, bart)",
         ),
-        (["scripts/quickstart.sh", "--seed", "x"], "--seed needs a whole number, not 'x'"),
-        (["scripts/quickstart.sh", "--out"], "--out needs a folder"),
-        (["scripts/multi30k.sh", "--smal"], "unknown option --smal (choose from --data"),
+        (["scripts/multi30k.sh", "small"], "the second argument is the noise"),
+        (["scripts/multi30k.sh", "small", "seed=2"], "the second argument is the noise"),
         (
-            ["scripts/multi30k.sh", "--small", "--bart", "x"],
-            "--small and --bart exclude each other",
+            ["scripts/multi30k.sh", "small", "repaet:0.5", "data.folder=data"],
+            "--target-noise: 'repaet:0.5'",
         ),
-        (
-            ["scripts/nat.sh"],
-            "the first argument is the architecture, not '' (choose from nat, nacrf",
-        ),
-        (
-            ["scripts/nat.sh", "glat", "--small"],
-            "not 'glat' (choose from nat, nacrf, inat, levt, cmlm",
-        ),
-        (["scripts/nat.sh", "nat"], "WMT14 needs --data DIR (or give --small)"),
-        (
-            ["scripts/nat.sh", "cmlm", "--small", "--iterations", "0;1"],
-            "--iterations needs numbers",
-        ),
-        (
-            ["scripts/nat.sh", "cmlm", "--small", "--epochs", "1", "--updates", "5k"],
-            "--epochs and --updates need whole numbers, not '1', '5k'",
-        ),
-        (["scripts/nat.sh", "cmlm", "--smal"], "unknown option --smal (choose from --data"),
+        (["scripts/nat.sh"], "the first argument is the model, not '' (choose from nat, nat_kd"),
+        (["scripts/nat.sh", "glat"], "not 'glat' (choose from nat, nat_kd, nacrf, inat, levt"),
+        (["scripts/wmt14.sh", "lev"], "nacrf_kd, inat, inat_kd, levt, levt_kd, cmlm, cmlm_kd, "),
+        (["scripts/wmt18.sh", "small"], "--data DIR is needed"),
         (["scripts/prepare/multi30k.sh"], "usage"),
         (["scripts/prepare/multi30k.sh", "OUT", "--test", "test_2017"], "there is no test_2017"),
         (["scripts/prepare/multi30k.sh", "OUT", "--data", "nowhere"], "there is no folder nowhere"),
@@ -83,58 +72,15 @@ def test_a_file_with_another_checksum_is_refused_and_removed(tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def fake_training(tmp_path, *calls, fails=False):
-    """Run ``train`` of the recipe with a fairseq-train that only writes down its flags."""
-    tools = tmp_path / "bin"
-    tools.mkdir(exist_ok=True)
-    fake = tools / "fairseq-train"
-    fake.write_text(
-        '#!/bin/bash\necho "$@" >> "$CALLS"\n'
-        'while [ $# -gt 0 ]; do [ "$1" != --save-dir ] || folder="$2"; shift; done\n'
-        'touch "$folder/checkpoint_last.pt"\n' + ("exit 1\n" if fails else "")
-    )
-    fake.chmod(0o755)
-    script = f"""
-        set -euo pipefail
-        source {ROOT}/scripts/lib/common.sh
-        RUN={tmp_path}/run DATA=data BPE="" DEVICE=(--cpu) TASK=() MODEL=() BATCH=() SEED=1
-        source {ROOT}/scripts/lib/recipe.sh
-        {"; ".join(calls)}
-    """
-    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")}
-    return bash("-c", script, **environment)
-
-
-def calls(tmp_path):
-    path = tmp_path / "calls"
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def test_a_finished_stage_is_skipped_and_a_changed_one_starts_over(tmp_path):
-    for _ in range(2):
-        assert fake_training(tmp_path, 'train ce "" --lr 1').returncode == 0
-    assert len(calls(tmp_path)) == 1
-    done = fake_training(tmp_path, 'train ce "" --lr 2')
-    assert len(calls(tmp_path)) == 2 and "starting over" in done.stderr
-
-
-def test_a_killed_stage_goes_on_from_its_last_checkpoint(tmp_path):
-    start = tmp_path / "ce.pt"
-    start.write_text("weights")
-    first = fake_training(tmp_path, f"train eisl {start} --lr 1", fails=True)
-    assert first.returncode == 2 and "training failed" in first.stderr
-    assert fake_training(tmp_path, f"train eisl {start} --lr 1").returncode == 0
-    begun, resumed = calls(tmp_path)
-    assert "--restore-file" in begun and "--reset-dataloader" in begun
-    assert "--restore-file" not in resumed and "--reset" not in resumed
-
-
-def test_another_start_makes_a_stage_start_over(tmp_path):
-    start = tmp_path / "ce.pt"
-    for weights in ("weights", "other weights"):
-        start.write_text(weights)
-        fake_training(tmp_path, f"train eisl {start} --lr 1")
-    assert len(calls(tmp_path)) == 2 and all("--restore-file" in line for line in calls(tmp_path))
+def test_a_script_is_a_recipe(tmp_path):
+    """The smallest one, from its script to its page; key=value reaches the recipe."""
+    done = bash(ROOT / "scripts/quickstart.sh", *TINY, "seed=2", "--runs", tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "quickstart-seed2"
+    assert (folder / "report.html").exists() and (folder / "rows.csv").exists()
+    head, ce, eisl = done.stdout.splitlines()
+    assert head.split()[:2] == ["system", "bleu"]
+    assert [ce.split()[0], eisl.split()[0]] == ["CE", "EISL"]
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

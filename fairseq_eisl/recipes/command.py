@@ -1,6 +1,7 @@
 """The command line: ``python -m fairseq_eisl.recipes plan|run|sweep CONFIG``."""
 
 import argparse
+import csv
 import json
 import os
 import subprocess
@@ -149,8 +150,18 @@ def _run(args) -> int:
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 1
-    say(f"rows and pictures: {folder}")
+    print(_summary(recipe, os.path.join(folder, "rows.csv")))
+    say(f"rows, pictures and report.html: {folder}")
     return 0
+
+
+def _summary(recipe: DictConfig, path: str) -> str:
+    """The scores of a run, for people; rows.csv has more."""
+    names = ["system", *(key for variant in recipe.variants for key in variant.columns)]
+    names += ["bleu", "chrf", "ter", "repetition", "length_ratio", "sentences"]
+    with open(path, encoding="utf-8", newline="") as f:
+        rows = [{name: row.get(name, "") for name in names} for row in csv.DictReader(f)]
+    return sweeps.as_table(rows)
 
 
 def _sweep(args) -> int:

@@ -8,8 +8,10 @@ say() { echo "[$(date +%H:%M:%S)] $*" >&2; }
 # use_environment [extras]: put a Python environment with this package first on PATH.
 # $FAIRSEQ_EISL_VENV, else the active one ($VIRTUAL_ENV), else .venv in this checkout. It is made, and
 # the package is installed into it with the pins of constraints.txt, where that has not been done.
+# FAIRSEQ_EISL_VENV=none takes the python on PATH as it is (conda, containers).
 use_environment() {
     local extras="${1:-plots}" venv="${FAIRSEQ_EISL_VENV:-${VIRTUAL_ENV:-$ROOT/.venv}}"
+    [ "$venv" != none ] || return 0
     if [ ! -x "$venv/bin/python" ]; then
         local python="${PYTHON:-python3}"
         "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || \
@@ -18,27 +20,32 @@ use_environment() {
         "$python" -m venv "$venv"
     fi
     export VIRTUAL_ENV="$venv" PATH="$venv/bin:$PATH"
-    local stamp="$venv/.fairseq_eisl" wanted
-    wanted="$ROOT $extras $(cat "$ROOT/constraints.txt" "$ROOT/setup.py" | cksum)"
-    if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    # A line for each of the extras that are there, of this checkout as it is now.
+    local stamp="$venv/.fairseq_eisl" state part missing=""
+    state="$ROOT $(cat "$ROOT/constraints.txt" "$ROOT/setup.py" | cksum)"
+    for part in ${extras//,/ }; do grep -qsxF "$part $state" "$stamp" || missing=yes; done
+    if [ -n "$missing" ]; then
         say "installing fairseq_eisl[$extras] and what it needs"
         python -m pip install -q -c "$ROOT/constraints.txt" -e "$ROOT[$extras]" || die "the installation failed"
-        echo "$wanted" > "$stamp"
+        [ -s "$stamp" ] && grep -qF "$state" "$stamp" || : > "$stamp"
+        for part in ${extras//,/ }; do echo "$part $state" >> "$stamp"; done
     fi
 }
 
-# CPU runs: let the allocator keep its memory, which saves a fifth of the time of a step on Linux.
-tune_cpu() {
-    export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296 MALLOC_TOP_PAD_=67108864
+# show_help FILE: the comment that a script begins with.
+show_help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$1"; }
+
+# choose WHAT NAME CHOICES...: stop unless NAME is one of the choices.
+choose() {
+    local what="$1" name="$2"; shift 2
+    for choice in "$@"; do [ "$name" != "$choice" ] || return 0; done
+    die "the first argument is $what, not '$name' (choose from $(printf '%s, ' "$@" | sed 's/, $//'))"
 }
 
-has_cuda() { python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; }
-
-# run LOG COMMAND...: run with output to LOG; on failure show its end and stop.
-run() {
-    local log="$1"; shift
-    if ! "$@" > "$log" 2>&1; then
-        tail -n 25 "$log" >&2
-        die "failed: $1 (whole log: $log)"
-    fi
+# run_recipe CONFIG WORDS...: one recipe of configs/, in the environment of this package.
+run_recipe() {
+    local config="$1"; shift
+    use_environment plots
+    export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+    exec python -m fairseq_eisl.recipes run "$ROOT/configs/$config.yaml" "$@"
 }

@@ -11,8 +11,9 @@ text="$1" dest="$2" source="$3" target="$4" bart="$5"
 for file in encoder.json vocab.bpe; do [ -s "$bart/$file" ] || die "$bart has no file $file"; done
 mkdir -p "$dest"
 encoder="$(python -c 'import os, fairseq; print(os.path.dirname(fairseq.__file__))')/examples/roberta/multiprocessing_bpe_encoder.py"
-for file in "$text"/{train,valid,test}.{"$source","$target"}; do
+for split in train valid test; do
+    # Both sides at once: starting the encoder takes longer than a small file.
     python "$encoder" --encoder-json "$bart/encoder.json" --vocab-bpe "$bart/vocab.bpe" --keep-empty \
-        --inputs "$file" --outputs "$dest/${file##*/}" --workers 2 2> "$dest/encode.log" || \
-        die "encoding $file failed: $dest/encode.log"
+        --inputs "$text/$split".{"$source","$target"} --outputs "$dest/$split".{"$source","$target"} \
+        --workers 2 2> "$dest/encode.log" || die "encoding $split failed: $dest/encode.log"
 done

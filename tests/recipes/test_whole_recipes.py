@@ -1,0 +1,175 @@
+"""Recipes from text to scores that the smoke recipe has no part of: BART, distillation, WMT."""
+
+import csv
+import json
+import os
+from argparse import Namespace
+from itertools import product
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fairseq_eisl.evaluation.generation_log import read_generation_log
+from tests.recipes.conftest import finish, recipes
+from tests.toy import ROOT
+
+SHARED = ROOT.parent / "shared/data"
+SIZE = {"layers": 1, "embed-dim": 32, "ffn-embed-dim": 64, "attention-heads": 2}
+SMALL = [f"flags.{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZE.items()]
+WORDS = "abcdefghijkl"  # a letter is one piece of GPT-2, with and without a space before it
+
+
+def write_pairs(folder: Path, words: int, sizes=(60, 10, 10)):
+    """Pairs of one word for two, or of as many; test sentences are training sentences."""
+    rng = Random(3)
+    folder.mkdir()
+    pairs = list(product(WORDS, WORDS))
+    rng.shuffle(pairs)
+    pairs = pairs[: sizes[0]]
+    for split, size in zip(("train", "valid", "test"), sizes):
+        chosen = [" ".join(pair * (words // 2)) for pair in pairs[:size]]
+        for language in ("de", "en"):
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in chosen))
+    return folder
+
+
+def run(config, *overrides, runs):
+    code, output = finish(recipes("run", ROOT / "configs" / config, *overrides, "--runs", runs))
+    assert code == 0, output
+    (folder,) = (path for path in runs.iterdir() if path.name != "stages")
+    with open(folder / "rows.csv", encoding="utf-8", newline="") as f:
+        return folder, list(csv.DictReader(f))
+
+
+def own_bpe(folder: Path):
+    """Files in the format of GPT-2's BPE: each word, with a space before it, is a piece."""
+    from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
+
+    merges = [f"\u0120 {word}" for word in WORDS]
+    pieces = [*bytes_to_unicode().values(), *(f"\u0120{word}" for word in WORDS)]
+    folder.mkdir()
+    (folder / "encoder.json").write_text(json.dumps({p: i for i, p in enumerate(pieces)}))
+    (folder / "vocab.bpe").write_text("\n".join(["#version: 0.2", *merges, ""]))
+    (folder / "dict.txt").write_text("".join(f"{i} 1\n" for i in range(len(pieces))))
+
+
+@pytest.fixture(params=["own", "gpt2"])
+def bart(request, tmp_path):
+    """A tiny BART as fairseq publishes them: weights with a row for <mask>, and its files."""
+    from fairseq.data import Dictionary
+    from fairseq.models.bart import BARTModel, bart_base_architecture
+
+    folder = tmp_path / "bart"
+    if request.param == "own":
+        own_bpe(folder)
+    else:
+        files = SHARED / "gpt2_bpe"
+        if not files.is_dir():
+            pytest.skip(f"{files}: GPT-2's BPE is not there")
+        folder.mkdir()
+        for file in files.iterdir():
+            os.symlink(file, folder / file.name)
+    dictionary = Dictionary.load(str(folder / "dict.txt"))
+    dictionary.add_symbol("<mask>")
+    args = Namespace(arch="bart_base", task="denoising", share_all_embeddings=True)
+    args.layernorm_embedding, args.max_source_positions, args.max_target_positions = True, 64, 64
+    for side, (name, value) in product(("encoder", "decoder"), SIZE.items()):
+        setattr(args, f"{side}_{name.replace('-', '_')}", value)
+    bart_base_architecture(args)
+    torch.manual_seed(1)
+    names = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    weights = BARTModel.build_model(args, names).state_dict()
+    history = [{"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}]
+    checkpoint = {"args": args, "model": weights, "optimizer_history": history}
+    checkpoint.update(extra_state={"epoch": 1}, last_optimizer_state=None)
+    torch.save(checkpoint, folder / "model.pt")
+    return folder
+
+
+def test_targets_of_two_tokens_stay_whole_through_the_bart_recipe(bart, tmp_path):
+    # A first token that is taken for a start symbol, or cut off, could not be learnt.
+    text = write_pairs(tmp_path / "text", 2)
+    folder, rows = run(
+        "wmt18/bart.yaml",
+        *(f"data.gpt2={bart}", f"data.folder={text}", "device=cpu", *SMALL),
+        *("flags.max-source-positions=64", "flags.max-target-positions=64"),
+        *("flags.update-freq=1", "flags.batch-size=20", "flags.num-workers=0"),
+        *("flags.max-update=150", "flags.total-num-update=1000", "flags.warmup-updates=10"),
+        *("flags.dropout=0", "flags.attention-dropout=0", "flags.clip-norm=0"),
+        *("flags.validate-interval-updates=50", "flags.save-interval-updates=50"),
+        *("train.ce.flags.lr=1e-2", "train.eisl.flags.lr=1e-3", "train.eisl.flags.max-update=30"),
+        runs=tmp_path / "runs",
+    )
+    assert [row["system"] for row in rows] == ["CE", "EISL"]
+    pieces = (folder / "encode/test.en").read_text().splitlines()
+    assert {len(line.split()) for line in pieces} == {2}
+    expected = (text / "test.en").read_text().splitlines()
+    for system in ("ce", "eisl"):
+        log = read_generation_log(str(folder / f"generate_{system}/test.out"))
+        right = [found == words for found, words in zip(log.hypotheses, expected)]
+        assert sum(right) >= 8, (system, log.hypotheses, expected)
+    # The dictionary of the model is the dictionary of the data.
+    for language in ("de", "en"):
+        written = (folder / f"preprocess/dict.{language}.txt").read_bytes()
+        assert written == (bart / "dict.txt").read_bytes()
+    assert "target_length 3 " in (folder / "eisl/log").read_text()
+
+
+def test_a_teachers_translations_are_trained_on_with_the_same_dictionary(tmp_path):
+    text = write_pairs(tmp_path / "text", 4)
+    budget = ["max-epoch=1", "validate-interval-updates=2", "save-interval-updates=2"]
+    few = [f"train.{name}.flags.max-update=2" for name in ("ce_continued", "eisl")]
+    folder, rows = run(
+        "nat/nat_kd_small.yaml",
+        *("data.prepare=wmt", "data.options=[en,de]", f"data.folder={text}", "device=cpu"),
+        *("data.pieces=none", "data.blank=null", *SMALL, *few),
+        *(f"train.{name}.flags.{text}" for name in ("teacher", "ce") for text in budget),
+        runs=tmp_path / "runs",
+    )
+    keys = [(r["system"], r["iterations"], r["length_candidates"], r["targets"]) for r in rows]
+    assert keys == [(s, "0", n, "kd") for s in ("CE", "EISL") for n in ("1", "5")]
+    made, plain = (folder / name for name in ("preprocess_distilled", "preprocess"))
+    for language in ("en", "de"):
+        name = f"dict.{language}.txt"
+        assert (made / name).read_bytes() == (plain / name).read_bytes()
+    assert (made / "text/train.en").read_text() == (text / "train.en").read_text()
+    log = read_generation_log(str(folder / "distil/train.out"))
+    translated = (made / "text/train.de").read_text().splitlines()
+    assert len(translated) == 60 and translated == log.hypotheses
+    # A test of the difference for each way to decode.
+    with open(folder / "significance.csv", encoding="utf-8", newline="") as f:
+        tests = list(csv.DictReader(f))
+    assert [(r["system"], r["length_candidates"]) for r in tests] == [
+        (system, number) for number in ("1", "5") for system in ("CE", "EISL")
+    ]
+    assert "Is it chance?" in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("config", ["wmt18/small.yaml", "wmt14/small.yaml"])
+def test_wmt_text_goes_through_its_recipe(config, tmp_path):
+    sample = SHARED / "wmt_sample"
+    if not sample.is_dir():
+        pytest.skip(f"{sample}: the sample of WMT is not there")
+    text = tmp_path / "text"
+    text.mkdir()
+    for split, size in (("train", 1500), ("valid", 30), ("test", 30)):
+        for language in ("de", "en"):
+            lines = (sample / f"{split}.{language}").read_text(encoding="utf-8").split("\n")
+            content = "\n".join([*lines[:size], ""])
+            (text / f"{split}.{language}").write_text(content, encoding="utf-8")
+    names = ("eisl",) if "wmt18" in config else ("ce_continued", "eisl")
+    _, rows = run(
+        config,
+        *(f"data.folder={text}", "device=cpu", "data.vocabulary=1000", *SMALL),
+        *("train.ce.flags.max-update=3", "train.ce.flags.max-epoch=1"),
+        *(f"train.{name}.flags.max-update=2" for name in names),
+        *(f"train.{name}.flags.save-interval-updates=1" for name in names),
+        *(f"train.{name}.flags.validate-interval-updates=2" for name in names),
+        *([] if "wmt18" in config else ["average=1"]),
+        runs=tmp_path / "runs",
+    )
+    assert {row["system"] for row in rows} == {"CE", "EISL"}
+    assert all(row["sentences"] == "30" and row["test_set"].startswith("WMT") for row in rows)
