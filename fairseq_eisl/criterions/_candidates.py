@@ -11,6 +11,7 @@ from ..losses import random_numbers
 
 # Looking whether all candidates have ended makes the host wait for a GPU: look rarely there.
 _CUDA_STEPS_BETWEEN_LOOKS = 8
+_CUDA_ITERATIONS_BETWEEN_LOOKS = 2
 
 
 class Candidates(NamedTuple):
@@ -117,6 +118,50 @@ def decode(
                 break
     candidate = tokens[:, 1:]
     return Candidates(candidate, tokens[:, :-1], candidate.ne(pad))
+
+
+@torch.no_grad()
+def decode_in_parallel(model, sample, pad: int, eos: int, after_eos: bool = False) -> Candidates:
+    """The greedy candidates of :func:`decode`, as a fixed point.
+
+    All positions are predicted at once from a guess of the whole candidate, and again from
+    what came out, until nothing changes (Jacobi iterations; Song et al., ICML 2021, Santilli
+    et al., ACL 2023). A token is right once all before it are, so one more is right after each
+    iteration, and far more where the guess, which begins with the target, was good.
+    """
+    inner = unwrapped(model)
+    if not isinstance(inner, FairseqEncoderDecoderModel):
+        raise ValueError(
+            f"--parallel-decoding needs an encoder-decoder; {type(inner).__name__} is none"
+        )
+    net_input, target = sample["net_input"], sample["target"]
+    real = target.ne(pad)
+    limit = real.sum(1, keepdim=True)
+    place = torch.arange(target.size(1), device=target.device)
+    first = _first_token(net_input["prev_output_tokens"], pad).unsqueeze(1)
+    # Targets may be padded on the left.
+    guess = torch.full_like(target, pad)
+    guess[place.unsqueeze(0) < limit] = target[real]
+    over = guess.eq(pad)
+    with evaluation_mode(inner):
+        encoder_out = inner.encoder.forward_torchscript(net_input)
+        for step in range(target.size(1)):
+            prefix = torch.cat([first, guess[:, :-1]], 1)
+            logits = inner.decoder(prefix, encoder_out=encoder_out)[0].float()
+            logits[:, :, pad] = -float("inf")
+            found = logits.argmax(2)
+            over = place.ge(limit)
+            if not after_eos:
+                ends = found.eq(eos).long()
+                over = over | (ends.cumsum(1) - ends).gt(0)
+            # What comes after an end may still be of use, should that end vanish again.
+            changed = found.ne(guess) & ~over
+            guess = found
+            look = not guess.is_cuda or step % _CUDA_ITERATIONS_BETWEEN_LOOKS == 0
+            if look and not bool(changed.any()):
+                break
+    candidate = guess.masked_fill(over, pad)
+    return Candidates(candidate, torch.cat([first, candidate[:, :-1]], 1), candidate.ne(pad))
 
 
 def _first_token(prev_output_tokens: Tensor, pad: int) -> Tensor:

@@ -10,6 +10,7 @@ from ..losses import SPECIALS, EISLOptions
 from ..losses.position_selection import SELECTION_ON, SELECTIONS
 
 DECODINGS = ("greedy", "sample", "teacher-forcing")
+OUTPUT_LAYERS = ("auto", "whole", "blocks")
 STEPS = ("all", "first")
 COMPATIBILITIES = ("none", "released")
 # The flag of each option of the loss that has another name.
@@ -75,6 +76,21 @@ class EISLCriterionConfig(FairseqDataclass):
         metadata={
             "help": "count positions after the candidate's own EOS, up to the target's "
             "length, as candidate positions"
+        },
+    )
+    parallel_decoding: bool = field(
+        default=False,
+        metadata={
+            "help": "decode the greedy candidate at all positions at once until nothing changes "
+            "(Jacobi iterations), instead of token by token with cached keys; for GPUs"
+        },
+    )
+    output_layer: ChoiceEnum(OUTPUT_LAYERS) = field(  # type: ignore[valid-type]
+        default="auto",
+        metadata={
+            "help": "logits of a Transformer's output layer: whole; in blocks that are computed "
+            "again in the backward, with a fraction of the memory; or blocks where whole ones "
+            "would be large (auto)"
         },
     )
     # -- non-autoregressive models only --
@@ -162,8 +178,13 @@ def check_flags(cfg: EISLCriterionConfig):
         raise ValueError("--ngram-factor and --ce-factor are both 0: nothing to train on")
     if not 0 <= cfg.label_smoothing < 1:
         raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
+    if cfg.parallel_decoding and str(cfg.train_decoding) != "greedy":
+        raise ValueError(
+            f"--parallel-decoding is for --train-decoding greedy, not {cfg.train_decoding}"
+        )
     for name, choices in (
         ("train_decoding", DECODINGS),
+        ("output_layer", OUTPUT_LAYERS),
         ("eisl_special", SPECIALS),
         ("eisl_steps", STEPS),
         ("eisl_compat", COMPATIBILITIES),

@@ -11,10 +11,18 @@ from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
 from torch import Tensor
 
-from ..losses import EISLTerms, eisl_logit_terms, random_numbers
+from ..losses import EISLTerms, eisl_feature_terms, eisl_logit_terms, random_numbers
 from . import _nat as nat
-from ._candidates import Candidates, check_model, decode, teacher_forced, unwrapped
+from ._candidates import (
+    Candidates,
+    check_model,
+    decode,
+    decode_in_parallel,
+    teacher_forced,
+    unwrapped,
+)
 from ._flags import EISLCriterionConfig, check_flags, loss_options
+from ._output_layer import LARGE, output_layer
 
 
 @register_criterion("eisl", dataclass=EISLCriterionConfig)
@@ -37,7 +45,8 @@ class EISLCriterion(FairseqCriterion):
         self.ngram_factor, self.ce_factor = cfg.ngram_factor, cfg.ce_factor
         self.label_smoothing = cfg.label_smoothing
         self.decoding = str(cfg.train_decoding)
-        self.after_eos = cfg.candidate_after_eos
+        self.after_eos, self.parallel = cfg.candidate_after_eos, cfg.parallel_decoding
+        self.layer = str(cfg.output_layer)
         dictionary = task.target_dictionary
         self.eos_idx = dictionary.eos()
         self.symbols = nat.Symbols(dictionary.bos(), dictionary.pad(), dictionary.eos())
@@ -76,11 +85,18 @@ class EISLCriterion(FairseqCriterion):
         target = sample["target"]
         seeds = self._seeds(sample)
         candidates = self._candidates(model, sample, seeds)
-        logits, forced_logits = self._logits(model, sample, candidates)
-        terms = eisl_logit_terms(
-            *(logits, target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds),
-            in_place=forced_logits is None,  # nobody else needs the logits then
-        )
+        rest = (target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds)
+        layer, forced_logits = self._layer_of_blocks(model, target), None
+        if layer is None:
+            logits, forced_logits = self._logits(model, sample, candidates)
+            # In place, as nobody else needs the logits then.
+            terms = eisl_logit_terms(logits, *rest, in_place=forced_logits is None)
+        else:
+            net_input = {**sample["net_input"], "prev_output_tokens": candidates.prefix}
+            features = model(**net_input, features_only=True)[0]
+            weight = layer.weight.to(features.dtype)  # autocast gives half-precision features
+            bias = None if layer.bias is None else layer.bias.to(features.dtype)
+            terms = eisl_feature_terms(features, weight, bias, *rest)
         eisl = terms.total()
         loss = self.ngram_factor * eisl
         log = {"eisl": eisl.sum().detach(), "target_tokens": sample["ntokens"]}
@@ -135,9 +151,22 @@ class EISLCriterion(FairseqCriterion):
         ids = ids.to(sample["target"].device)
         return random_numbers.fold(ids, torch.initial_seed())
 
+    def _layer_of_blocks(self, model, target):
+        """The output layer whose logits are not built as a whole, or None where they are: on
+        request, where cross entropy needs them, and where the model has no such layer."""
+        if self.layer == "whole" or self.ce_factor > 0 or not self.training:
+            return None
+        if self.layer == "auto" and target.numel() * len(self.task.target_dictionary) < LARGE:
+            return None
+        return output_layer(model)
+
     def _candidates(self, model, sample, seeds) -> Candidates:
         if self.decoding == "teacher-forcing":
             return teacher_forced(sample, self.padding_idx)
+        if self.parallel:
+            return decode_in_parallel(
+                model, sample, self.padding_idx, self.eos_idx, after_eos=self.after_eos
+            )
         sampling = self.decoding == "sample" and self.training
         return decode(
             model,

@@ -1,6 +1,6 @@
 """Losses in plain PyTorch; nothing here needs fairseq."""
 
-from .eisl import EISLLoss, EISLOptions, EISLTerms, eisl_logit_terms, eisl_loss
+from .eisl import EISLLoss, EISLOptions, EISLTerms, eisl_feature_terms, eisl_logit_terms, eisl_loss
 from .exact import exact_autoregressive_eisl
 from .feature_log_probs import feature_log_probs
 from .slots import SPECIALS, SlotTerms, slot_terms
@@ -12,6 +12,7 @@ __all__ = [
     "EISLOptions",
     "EISLTerms",
     "SlotTerms",
+    "eisl_feature_terms",
     "eisl_logit_terms",
     "eisl_loss",
     "exact_autoregressive_eisl",

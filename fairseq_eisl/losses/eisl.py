@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from . import random_numbers
+from .feature_log_probs import feature_log_probs
 from .masking import check_mask, checked_ids, longest_run, resolve_orders, widen, window_mask
 from .position_selection import SELECTION_ON, SELECTIONS, select_positions
 from .random_numbers import Seeds
@@ -180,14 +181,54 @@ def eisl_logit_terms(
             f"logits must be a floating-point tensor of shape (B, T, V), "
             f"not {logits.dtype} of shape {tuple(logits.shape)}"
         )
-    batch, positions, vocabulary = logits.shape
-    output_mask = check_mask("output_mask", output_mask, (batch, positions), logits.device)
+
+    def cost(used: Tensor, ids: Tensor) -> Tensor:
+        return token_log_probs(logits, ids, used, in_place)
+
+    shape = tuple(logits.shape)
+    return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, logits)
+
+
+def eisl_feature_terms(
+    features: Tensor,
+    weight: Tensor,
+    bias: Optional[Tensor],
+    targets: Tensor,
+    output_mask: Optional[Tensor],
+    target_mask: Optional[Tensor],
+    options: EISLOptions,
+    generator: Seeds = None,
+) -> EISLTerms:
+    """:func:`eisl_logit_terms` of the logits ``features @ weight.T + bias``, which are never
+    built; arguments as :func:`feature_log_probs` and :func:`eisl_loss`."""
+
+    def cost(used: Tensor, ids: Tensor) -> Tensor:
+        return feature_log_probs(features, weight, ids, used, bias)
+
+    shape = (*features.shape[:2], weight.size(0))
+    return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, features)
+
+
+def _cost_terms(
+    cost_of: Callable[[Tensor, Tensor], Tensor],
+    shape: Tuple[int, int, int],
+    targets: Tensor,
+    output_mask: Optional[Tensor],
+    target_mask: Optional[Tensor],
+    options: EISLOptions,
+    generator: Seeds,
+    outputs: Tensor,
+) -> EISLTerms:
+    """The terms, where ``cost_of(output_mask, targets)`` is (B, T, S); shape: (B, T, V)."""
+    batch, positions, vocabulary = shape
+    device = outputs.device
+    output_mask = check_mask("output_mask", output_mask, (batch, positions), device)
     targets, target_mask = checked_ids("targets", targets, target_mask, batch, vocabulary)
     seeds = None
     if options.selection == "gumbel":
-        seeds = random_numbers.sentence_seeds(generator, batch, logits.device)
-    with torch.autocast(logits.device.type, enabled=False):
-        cost = token_log_probs(logits, targets, output_mask, in_place).clamp(min=options.floor)
+        seeds = random_numbers.sentence_seeds(generator, batch, device)
+    with torch.autocast(device.type, enabled=False):
+        cost = cost_of(output_mask, targets).clamp(min=options.floor)
         zero = cost[:, :0].sum((1, 2))
         sums = cost_sums(cost, options)
         return eisl_terms(sums, zero, output_mask, target_mask, options, seeds)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fairseq_eisl.criterions import _candidates
-from fairseq_eisl.criterions._candidates import decode, unwrapped
+from fairseq_eisl.criterions._candidates import decode, decode_in_parallel, unwrapped
 from tests.criterions.conftest import SENTENCES
 from tests.toy import ARCHS, Child
 
@@ -269,6 +269,56 @@ def test_it_trains_under_distributed_data_parallel(build):
 
     code, output = Child(main).wait()
     assert code == 0 and "trained" in output, output
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+@pytest.mark.parametrize("after_eos", [False, True])
+@pytest.mark.parametrize("arch", ARCHS)
+def test_in_parallel_equals_token_by_token(build, monkeypatch, arch, after_eos, looks):
+    if looks > 1:
+        monkeypatch.setattr(_candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", looks)
+        monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    for seed in SEEDS:
+        made = build(arch=arch, seed=seed)
+        sample = made.sample(SENTENCES)
+        expected = decode(made.model, sample, PAD, EOS, after_eos=after_eos)
+        found = decode_in_parallel(made.model, sample, PAD, EOS, after_eos=after_eos)
+        for name in ("tokens", "mask"):
+            assert torch.equal(getattr(found, name), getattr(expected, name)), name
+        live = expected.mask
+        assert torch.equal(found.prefix[live], expected.prefix[live])
+        assert made.model.training
+
+
+def test_in_parallel_needs_few_forwards_where_the_model_knows_the_target(build, monkeypatch):
+    """A model whose greedy output is the target sees it confirmed at once."""
+    made = build()
+    sample = made.sample(SENTENCES)
+    greedy = decode(made.model, sample, PAD, EOS)
+    keep = greedy.tokens.eq(EOS).any(1)  # whole outputs, which end like targets
+    assert keep.any()
+    known = {**sample, "target": greedy.tokens[keep]}
+    known["net_input"] = {name: value[keep] for name, value in sample["net_input"].items()}
+    calls = []
+    forward = type(made.model.decoder).forward
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(type(made.model.decoder), "forward", counted)
+    found = decode_in_parallel(made.model, known, PAD, EOS)
+    assert len(calls) == 1 and torch.equal(found.tokens, known["target"])
+
+
+def test_the_criterion_decodes_in_parallel_on_request(build, monkeypatch):
+    losses = []
+    for parallel in (False, True):
+        made = build(parallel_decoding=parallel)
+        losses.append(made.criterion(made.model, made.sample(SENTENCES))[0])
+    assert torch.equal(*losses)
+    monkeypatch.setattr("fairseq_eisl.criterions.eisl.decode", None)
+    made.criterion(made.model, made.sample(SENTENCES))
 
 
 def test_cuda_looks_rarely(build, monkeypatch):

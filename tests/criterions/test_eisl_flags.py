@@ -41,6 +41,7 @@ BAD = [
         "beam",
         "'beam' is unknown; choose from greedy, sample, teacher-forcing",
     ),
+    ("output_layer", "half", "'half' is unknown; choose from auto, whole, blocks"),
     ("eisl_special", "pin", "'pin' is unknown; choose from anchor, include, exclude"),
     ("eisl_steps", "last", "'last' is unknown; choose from all, first"),
     ("eisl_compat", "old", "'old' is unknown; choose from none, released"),
@@ -65,8 +66,15 @@ def test_a_bad_value_is_refused_with_its_flag(task, name, value, words):
 
 
 def test_every_flag_of_the_criterion_is_in_that_table():
-    free = {"_name", "ngram_sum", "candidate_after_eos"}  # switches: nothing to refuse
+    free = {"_name", "ngram_sum", "candidate_after_eos", "parallel_decoding"}  # switches
     assert {name for name, _, _ in BAD} | free == set(EISLCriterionConfig.__dataclass_fields__)
+
+
+def test_only_greedy_candidates_are_decoded_in_parallel(task):
+    for decoding in ("sample", "teacher-forcing"):
+        options = EISLCriterionConfig(parallel_decoding=True, train_decoding=decoding)
+        with pytest.raises(ValueError, match="--parallel-decoding is for --train-decoding greedy"):
+            EISLCriterion(options, task)
 
 
 def test_nothing_to_train_on_is_refused(task):
