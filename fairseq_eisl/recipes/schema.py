@@ -122,6 +122,8 @@ class Recipe:
     """Further columns of the rows."""
     published: Dict[str, Any] = field(default_factory=dict)
     """BLEU in the paper, by system, shown beside ours and never computed with."""
+    published_for: Optional[str] = None
+    """The noise that they are for; with another one they are not shown."""
     published_source: str = "Liu et al., NAACL 2022"
 
 

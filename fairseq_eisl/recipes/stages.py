@@ -324,7 +324,7 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     about["systems"] = {system: about["systems"][system] for system in by_system}
     files: List[Tuple[str, Any]] = [("report.json", about)]
     command = [*evaluate, "report", "--run", "{out}", "--out", "{out}/report.html"]
-    if recipe.published:
+    if recipe.published and recipe.published_for in (None, recipe.noise):
         files.append(("published.csv", _plain(_published(recipe))))
         command += ["--published", "{out}/published.csv"]
     commands.append(command)

@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.schema import RecipeError, load, words
+from fairseq_eisl.recipes.stages import build
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
 
@@ -100,6 +101,14 @@ def test_bases_in_a_circle(write):
     path = write("b.yaml", "base: a.yaml\n")
     with pytest.raises(RecipeError, match="each other's base"):
         load(str(path))
+
+
+def test_the_papers_numbers_are_shown_for_their_noise_only():
+    path = str(ROOT / "configs/multi30k/repeat50_small.yaml")
+    for noise, shown in (("repeat:0.5", True), ("blank:0.3", False)):
+        score = build(load(path, [f"noise={noise}"]))[-1]
+        assert ("published.csv" in dict(score.files)) == shown
+        assert any("--published" in command for command in score.commands) == shown
 
 
 def test_missing_keys_are_named(write):
