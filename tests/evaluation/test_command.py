@@ -262,6 +262,15 @@ EXAMPLES = "examples --source src.txt --reference ref.txt"
         ("table --rows rows.csv --where seed", "--where seed: key=value is needed"),
         ("plot --rows rows.csv --out x.jpg", "--out x.jpg: a picture ends in .png or .svg"),
         ("plot --rows mixed.csv --out x.png", "--rows mixed.csv: rows of several test_set"),
+        (
+            "plot --rows rows.csv --kind column --out x.png",
+            "--column NAME and --kind",
+        ),
+        (
+            "plot --rows rows.csv --column noise --out x.png",
+            "--column NAME and --kind",
+        ),
+        ("plot --rows rows.csv --kind column --column size --out x.png", "--rows rows.csv: "),
         ("plot --rows rows.csv --kind pie --out x.png", "--kind: invalid choice: 'pie'"),
         (
             "plot --rows blend.csv --kind noise --out x.png",

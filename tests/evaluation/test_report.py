@@ -1,6 +1,7 @@
 import html.parser
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,22 @@ def test_a_page_of_one_run(run):
         "Validation BLEU during training, each stage from the best of the one before",
     ]
     assert "<mark>dogs</mark>" in page
+
+
+def test_tests_of_the_difference_are_shown(tmp_path):
+    folder = Path(run_folder(tmp_path / "run"))
+    head = "system,baseline,bleu,bleu_mean,bleu_margin,p_value,bleu_signature,iterations\n"
+    lines = [
+        "CE,CE,8.50,8.60,0.50,,bs:1000|seed:1,0",
+        "EISL,CE,32.10,32.00,1.00,0.0010,bs:1000|seed:1,0",
+    ]
+    (folder / "significance.csv").write_text(head + "\n".join(lines) + "\n")
+    text = read(report([read_run(str(folder))])).replace(" ", "")
+    assert "CE8.508.10to9.10baseline" in text and "EISL32.1031.00to33.000.0010(againstCE)" in text
+    assert "bs:1000|seed:1" in text and "notintraining" in text
+    (folder / "significance.csv").write_text("system,bleu\nCE,1\n")
+    with pytest.raises(ValueError, match="significance.csv: "):
+        read_run(str(folder))
 
 
 def test_nothing_is_loaded_and_nothing_runs(run):
