@@ -166,7 +166,10 @@ def status(key):
 
 
 def measured_memory(name, size, args):
-    """The same in a process of its own; None where that cannot be measured."""
+    """The same, on a CPU in a process of its own; on CUDA the allocator knows."""
+    if args.device == "cuda":
+        dtype, device = getattr(torch, args.dtype), torch.device(args.device)
+        return peak_memory(name, size, [int(n) for n in args.ngrams.split(",")], dtype, device)
     command = [sys.executable, __file__, "--memory-of", name, "--sizes", "x".join(map(str, size))]
     command += ["--ngrams", args.ngrams, "--dtype", args.dtype, "--device", args.device]
     done = subprocess.run(command, capture_output=True, text=True)

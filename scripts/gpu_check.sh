@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Everything that only a CUDA machine can tell, within 8 minutes: the CUDA tests (half precision
+# among them), the benchmarks at vocabularies of 32k and 50k and 6000 tokens, and a short run of
+# CE and EISL under --fp16 with half of the words repeated. A short table last, rows in --out.
+#   bash scripts/gpu_check.sh [--out DIR] [--wheels DIR] [--data DIR] [--cpu]
+#   --out DIR     default: runs/gpu_check
+#   --wheels DIR  no network: a folder of wheels that the environment's python installs from, into a
+#                 folder of its own (what the machine has, torch for one, is used as it is)
+#   --data DIR    folder with the Multi30k files (default: the toy corpus)
+#   --cpu         the same steps at tiny sizes without a GPU, to prove this script
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+
+OUT="$ROOT/runs/gpu_check" WHEELS="" DATA_DIR="" DEVICE=cuda
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --out) OUT="${2:?--out needs a folder}"; shift 2 ;;
+        --wheels) WHEELS="${2:?--wheels needs a folder}"; shift 2 ;;
+        --data) DATA_DIR="${2:?--data needs a folder}"; shift 2 ;;
+        --cpu) DEVICE=cpu; shift ;;
+        -h|--help) show_help "$0"; exit 0 ;;
+        *) die "unknown option $1 (choose from --out, --wheels, --data, --cpu)" ;;
+    esac
+done
+for folder in "$WHEELS" "$DATA_DIR"; do
+    [ -z "$folder" ] || [ -d "$folder" ] || die "there is no folder $folder"
+done
+mkdir -p "$OUT"
+OUT="$(cd "$OUT" && pwd)"
+cd "$ROOT"
+if [ -n "$WHEELS" ]; then
+    python -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$OUT/site" "$WHEELS"/*.whl || \
+        die "the wheels of $WHEELS could not be installed"
+    export PYTHONPATH="$OUT/site:$ROOT" PATH="$OUT/site/bin:$PATH"
+else
+    use_environment test,plots
+    export PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
+fi
+[ "$DEVICE" = cpu ] || python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || \
+    die "torch finds no usable GPU here (give --cpu to try this script without one)"
+
+FAILED=()
+# step NAME SECONDS COMMAND...: one part, within its time; the rest goes on where it fails.
+step() {
+    local name="$1" seconds="$2" started=$SECONDS; shift 2
+    say "$name (log: $OUT/$name.log)"
+    if timeout "$seconds" "$@" > "$OUT/$name.log" 2>&1; then
+        say "$name: done in $((SECONDS - started)) s"
+    else
+        tail -n 12 "$OUT/$name.log" >&2
+        say "$name: FAILED after $((SECONDS - started)) s"
+        FAILED+=("$name")
+    fi
+}
+
+rm -f "$OUT"/*.csv
+BENCHMARK=(python scripts/benchmark_losses.py --device "$DEVICE" --out "$OUT/losses.csv")
+STEPS=(python scripts/benchmark_steps.py --device "$DEVICE" --out "$OUT/steps.csv")
+RECIPE=(python -m fairseq_eisl.recipes run)
+if [ "$DEVICE" = cuda ]; then
+    step tests 150 python -m pytest -q -p no:cacheprovider -n 4 tests/losses tests/criterions -k cuda
+    step losses_float32 60 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000
+    step losses_float16 50 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000 --dtype float16
+    step losses_bfloat16 40 "${BENCHMARK[@]}" --sizes 150x40x32000 --dtype bfloat16
+    step steps 60 "${STEPS[@]}" --batch 128 --length 46 --vocabulary 32000
+    RECIPE+=(configs/base/multi30k_small.yaml noise=repeat:0.5 name=gpu_check device=cuda)
+    RECIPE+=(train.ce.flags.max-epoch=4 train.eisl.flags.max-update=200 flags.max-tokens=6000)
+else
+    step tests 150 python -m pytest -q -p no:cacheprovider tests/losses/test_eisl_values.py
+    step losses_float32 300 "${BENCHMARK[@]}" --sizes 4x8x500 --repeats 2
+    step losses_bfloat16 300 "${BENCHMARK[@]}" --sizes 4x8x500 --repeats 2 --dtype bfloat16
+    step steps 60 "${STEPS[@]}" --batch 4 --length 8 --vocabulary 500 --repeats 1
+    RECIPE+=(configs/smoke/multi30k_repeat50.yaml name=gpu_check device=cpu train.ce.flags.max-epoch=1)
+    RECIPE+=(train.eisl.flags.max-update=5)
+fi
+if [ "$DEVICE" = cpu ] || [ -z "$DATA_DIR" ]; then
+    [ "$DEVICE" = cpu ] || RECIPE=(python -m fairseq_eisl.recipes run configs/smoke/quickstart.yaml name=gpu_check device=cuda)
+else
+    RECIPE+=("data.folder=$DATA_DIR")
+fi
+step run 300 "${RECIPE[@]}" --runs "$OUT/runs" --out "$OUT/run"
+
+echo "== $(python -c 'import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU", "| torch", torch.__version__)')"
+tail -n 1 "$OUT/tests.log"
+for name in losses_float32 losses_float16 losses_bfloat16 steps; do
+    if [ -e "$OUT/$name.log" ]; then echo "== $name"; grep -E "^(system|kind|eisl|released|label|cross|nat|features|ar|exact) " "$OUT/$name.log" | cut -c1-120 || true; fi
+done
+echo "== run"; grep -E "^(system|CE|EISL) " "$OUT/run.log" || true
+say "$SECONDS s in all; rows: $OUT/losses.csv, $OUT/steps.csv, $OUT/run/rows.csv"
+[ ${#FAILED[@]} -eq 0 ] || die "failed: ${FAILED[*]}"
