@@ -4,9 +4,11 @@ import re
 
 import pytest
 
-from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.command import main, open_recipes
+from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError, load, words
 from fairseq_eisl.recipes.stages import build
+from fairseq_eisl.recipes.sweep import cells, load_sweep
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
 
@@ -119,15 +121,38 @@ def test_missing_keys_are_named(write):
 
 
 CONFIGS = sorted(path for path in (ROOT / "configs").rglob("*.yaml"))
-RECIPES = [p for p in CONFIGS if p.parent.name not in ("base", "hydra", "sweeps")]
+# multi30k.sh and the sweeps name bases, too.
+BASES = ("multi30k_small", "multi30k_bart", "multi30k_bart_small")
+RECIPES = [
+    p for p in CONFIGS if p.parent.name not in ("base", "hydra", "sweeps") or p.stem in BASES
+]
+
+
+def stand_ins(folder):
+    """Overrides that name stand-ins for what a user brings: BART's files, text."""
+    for name in ("model.pt", "dict.txt", "encoder.json", "vocab.bpe"):
+        (folder / name).write_text("")
+    return [f"data.gpt2={folder}", f"data.folder={folder}", "device=cpu"]
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=[str(p.relative_to(ROOT)) for p in RECIPES])
 def test_shipped_recipes_are_accepted_by_fairseqs_parsers(path, tmp_path, capsys, quick_check):
-    # Stand-ins for what a user brings: BART's files, a corpus with monolingual text.
-    for name in ("model.pt", "dict.txt", "encoder.json", "vocab.bpe"):
-        (tmp_path / name).write_text("")
-    mine = [f"data.gpt2={tmp_path}", f"data.folder={tmp_path}", "device=cpu"]
+    mine = stand_ins(tmp_path)
     assert main(["plan", str(path), "--runs", str(tmp_path / "runs"), *mine]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("fairseq-train ") for line in lines) >= 2
+
+
+SWEEPS = sorted((ROOT / "configs/sweeps").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=[p.stem for p in SWEEPS])
+def test_every_cell_of_the_shipped_sweeps_is_accepted(path, tmp_path, quick_check):
+    sweep = load_sweep(str(path))
+    found = cells(sweep)
+    assert len(found) >= 2
+    mine = stand_ins(tmp_path)
+    recipes = open_recipes(sweep.recipe, [[*mine, *cell.overrides] for cell in found])
+    # A cell that ran what another one runs would be no cell.
+    runner = [Runner(stages, str(tmp_path)) for _, stages in recipes]
+    assert len({each.keys["score"] for each in runner}) == len(found)
