@@ -47,7 +47,8 @@ class EISLCriterionConfig(FairseqDataclass):
         default="gumbel",
         metadata={
             "help": "weights over candidate positions: gumbel (softmax with Gumbel noise; no noise "
-            "in validation), softmax, uniform, or hard (the best position)"
+            "in validation), softmax, uniform, hard (the best position), or sinkhorn (a position "
+            "serves one n-gram at most)"
         },
     )
     gumbel_temperature: float = field(

@@ -143,7 +143,8 @@ def eisl_terms(
             assert seeds is not None
             noise = random_numbers.gumbel(random_numbers.fold(seeds, n), *scores.shape[1:])
         q, entropy = select_positions(
-            scores, at, options.selection, options.temperature, options.selection_on, noise
+            *(scores, at, options.selection, options.temperature, options.selection_on),
+            *(noise, grams),
         )
         count = grams.sum(1).clamp(min=1)
         loss = -(q * scores).sum((1, 2)) / count
@@ -270,7 +271,8 @@ def eisl_loss(
             An order that does not fit into a sentence is dropped there (see
             :func:`fairseq_eisl.losses.masking.resolve_orders`).
         weights: one for each order; equal ones that sum to 1, if None.
-        selection: ``gumbel``, ``softmax`` (no noise), ``uniform`` or ``hard``.
+        selection: ``gumbel``, ``softmax`` (no noise), ``uniform``, ``hard``, or ``sinkhorn``
+            (softmax whose positions serve one n-gram each at most).
         temperature: of the selection's softmax.
         selection_on: ``log_prob`` or ``prob``: the logits of the selection are
             log g or g.

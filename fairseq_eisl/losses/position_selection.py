@@ -5,8 +5,9 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor
 
-SELECTIONS = ("gumbel", "softmax", "uniform", "hard")
+SELECTIONS = ("gumbel", "softmax", "uniform", "hard", "sinkhorn")
 SELECTION_ON = ("log_prob", "prob")
+SINKHORN_ROUNDS = 5
 
 
 def select_positions(
@@ -16,6 +17,7 @@ def select_positions(
     temperature: float,
     selection_on: str,
     noise: Optional[Tensor] = None,
+    grams: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Weights over candidate positions for every target n-gram.
 
@@ -25,11 +27,14 @@ def select_positions(
         selection: ``gumbel`` and ``softmax`` (softmax over positions with and
             without the Gumbel ``noise``), ``uniform`` (all positions alike: the
             upper bound of Eq. 3), ``hard`` (the best position, straight through
-            to the softmax in the backward).
+            to the softmax in the backward), ``sinkhorn`` (a softmax whose positions
+            serve one n-gram each at most, see :func:`_shared_out`).
         temperature: divides the selection's logits, after the noise.
         selection_on: ``log_prob`` takes log g as logits (the authors' code),
             ``prob`` takes g (the paper's wording).
         noise: (B, T', S') Gumbel noise, for ``gumbel``.
+        grams: (B, S') bool, the n-grams that take part in sharing, for ``sinkhorn``; all,
+            if None.
 
     Returns:
         weights (B, T', S') that sum to one over T' (zeros where no window is
@@ -44,7 +49,10 @@ def select_positions(
         if noise is not None:
             logits = logits + noise.to(scores.dtype)
         logits = (logits / temperature).masked_fill(~valid, torch.finfo(scores.dtype).min)
-        weights = logits.softmax(1).masked_fill(~valid, 0.0)
+        if selection == "sinkhorn":
+            weights = _shared_out(logits, grams).masked_fill(~valid, 0.0)
+        else:
+            weights = logits.softmax(1).masked_fill(~valid, 0.0)
     with torch.no_grad():
         entropy = torch.special.entr(weights).sum(1)
     if selection == "hard":
@@ -52,3 +60,21 @@ def select_positions(
         onehot = torch.zeros_like(weights).scatter_(1, best, 1.0).masked_fill(~valid, 0.0)
         weights = onehot + weights - weights.detach()
     return weights, entropy
+
+
+def _shared_out(logits: Tensor, grams: Optional[Tensor]) -> Tensor:
+    """Softmax over positions (dimension 1), then normalised in turns (Sinkhorn and Knopp, 1967):
+    at each position the weights of the n-grams are scaled down to a sum of 1 where they are
+    above it, then each n-gram's weights to a sum of 1.
+
+    Without it one position can be the match of every n-gram, and a model whose order is lost
+    learns to say the same words everywhere.
+    """
+    weights = logits.log_softmax(1)
+    for _ in range(SINKHORN_ROUNDS):
+        counted = weights
+        if grams is not None:
+            counted = weights.masked_fill(~grams.unsqueeze(1), torch.finfo(weights.dtype).min)
+        weights = weights - counted.logsumexp(2, keepdim=True).clamp(min=0)
+        weights = weights.log_softmax(1)
+    return weights.exp()

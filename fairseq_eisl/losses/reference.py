@@ -292,14 +292,32 @@ def _sentence_loss(
         places, starts = _windows(at, n), _windows(grams, n)
         if learned is not None:
             starts = [s for s in starts if any(learned[s : s + n])]
+        columns, logits_of = [], []
         for s in starts:
             scores = torch.stack([window(n, t, s) / (n if normalize else 1) for t in places])
             logits = scores.exp() if selection_on == "prob" else scores
             if selection == "gumbel":
                 logits = logits + noise[n][places, s]
-            q = _select(logits / temperature, selection)
+            columns.append(scores)
+            logits_of.append(logits / temperature)
+        if selection == "sinkhorn":
+            weights_of = _sinkhorn(logits_of)
+        else:
+            weights_of = [_select(logits, selection) for logits in logits_of]
+        for q, scores in zip(weights_of, columns):
             total = total - weight / len(starts) * (q * scores).sum()
     return total
+
+
+def _sinkhorn(columns: Sequence[Tensor], rounds: int = 5) -> List[Tensor]:
+    """(P,) selection logits of each n-gram to (P,) weights: softmax, then in turns no position
+    gives more than 1 in all, and each n-gram gets 1 in all."""
+    q = [log_softmax(logits).exp() for logits in columns]
+    for _ in range(rounds if q else 0):
+        given = sum(q)
+        q = [weights / given.clamp(min=1.0) for weights in q]
+        q = [weights / weights.sum() for weights in q]
+    return q
 
 
 def _select(logits: Tensor, selection: str) -> Tensor:

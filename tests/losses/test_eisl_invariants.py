@@ -86,7 +86,7 @@ def test_the_order_of_sentences_does_not_matter():
     assert_near(permuted_grad, grad[order], torch.float64)
 
 
-@pytest.mark.parametrize("selection", ["softmax", "uniform", "hard"])
+@pytest.mark.parametrize("selection", ["softmax", "uniform", "hard", "sinkhorn"])
 def test_moved_words_cost_nothing_where_the_order_does_not_see_them(selection):
     """Unigrams may stand anywhere; a block that moves as a whole keeps its inner bigrams."""
     case = example(selection=selection)
@@ -104,7 +104,9 @@ def test_moved_words_cost_nothing_where_the_order_does_not_see_them(selection):
 
 
 @pytest.mark.parametrize("selection_on", SELECTION_ON)
-@pytest.mark.parametrize("selection", ["gumbel", "softmax", "uniform"])  # hard is no function
+@pytest.mark.parametrize(
+    "selection", ["gumbel", "softmax", "uniform", "sinkhorn"]
+)  # hard is no function
 def test_gradcheck(selection, selection_on):
     case = example(selection=selection, selection_on=selection_on)
     logits = case.logits[:3, :, :4].clone().requires_grad_()

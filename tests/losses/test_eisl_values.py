@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from fairseq_eisl.losses import EISLLoss, EISLOptions, eisl_logit_terms, eisl_loss
 from fairseq_eisl.losses.eisl import eisl_terms
-from fairseq_eisl.losses.position_selection import SELECTIONS
+from fairseq_eisl.losses.position_selection import SELECTIONS, select_positions
 from tests.losses.eisl_cases import example
 from tests.tolerances import assert_near
 
@@ -156,6 +156,22 @@ def test_a_model_that_knows_nothing_pays_log_v_a_token(selection):
         assert loss.item() == pytest.approx(math.log(10), rel=1e-5)
         loss = eisl_loss(logits, targets, ngrams=(n,), selection=selection, normalize=False)
         assert loss.item() == pytest.approx(n * math.log(10), rel=1e-5)
+
+
+def test_one_position_cannot_serve_all_n_grams():
+    """Position 0 knows both words; sinkhorn leaves it to one and sends the other on."""
+    probs = torch.tensor([[[0.5, 0.5, 0.0], [0.2, 0.1, 0.7], [0.1, 0.2, 0.7]]])
+    scores = probs.double().log()[:, :, :2]
+    valid = torch.ones(1, 3).bool()
+    soft, _ = select_positions(scores, valid, "softmax", 0.3, "log_prob")
+    assert soft[0, 0].sum() > 1.8
+    shared, entropy = select_positions(scores, valid, "sinkhorn", 0.3, "log_prob")
+    assert torch.allclose(shared.sum(1), torch.ones(1, 2).double())
+    assert shared[0].sum(1).max() < 1.3 and (entropy > 0).all()
+    # An n-gram of padding takes no part: the other one has position 0 for itself.
+    grams = torch.tensor([[True, False]])
+    alone, _ = select_positions(scores, valid, "sinkhorn", 0.3, "log_prob", grams=grams)
+    assert torch.allclose(alone[:, :, 0], soft[:, :, 0])
 
 
 def test_selections_are_ordered_and_bound_the_loss_of_eq_3():
