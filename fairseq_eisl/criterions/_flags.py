@@ -48,7 +48,7 @@ class EISLCriterionConfig(FairseqDataclass):
         metadata={
             "help": "weights over candidate positions: gumbel (softmax with Gumbel noise; no noise "
             "in validation), softmax, uniform, hard (the best position), or sinkhorn (a position "
-            "serves one n-gram at most)"
+            "serves one n-gram; equal ones count as one)"
         },
     )
     gumbel_temperature: float = field(

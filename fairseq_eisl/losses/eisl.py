@@ -9,7 +9,15 @@ from torch import Tensor, nn
 
 from . import random_numbers
 from .feature_log_probs import feature_log_probs
-from .masking import check_mask, checked_ids, longest_run, resolve_orders, widen, window_mask
+from .masking import (
+    check_mask,
+    checked_ids,
+    copies,
+    longest_run,
+    resolve_orders,
+    widen,
+    window_mask,
+)
 from .position_selection import SELECTION_ON, SELECTIONS, select_positions
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
@@ -110,6 +118,7 @@ def eisl_terms(
     options: EISLOptions,
     seeds: Optional[Tensor],
     learned: Optional[Tensor] = None,
+    targets: Optional[Tensor] = None,
 ) -> EISLTerms:
     """EISL from the log-probabilities of n-grams.
 
@@ -122,6 +131,7 @@ def eisl_terms(
         seeds: (B,) int64 of the Gumbel noise; needed for ``selection="gumbel"``.
         learned: (B, S) bool; only n-grams that hold at least one such target token
             count. All tokens, if None.
+        targets: (B, S) int64, for ``selection="sinkhorn"``, to which equal n-grams are one.
     """
     dtype = attached_zero.dtype
     orders, weights = resolve_orders(
@@ -142,9 +152,13 @@ def eisl_terms(
         if options.selection == "gumbel":
             assert seeds is not None
             noise = random_numbers.gumbel(random_numbers.fold(seeds, n), *scores.shape[1:])
+        often = None
+        if options.selection == "sinkhorn":
+            assert targets is not None
+            often = copies(targets, grams, n)
         q, entropy = select_positions(
             *(scores, at, options.selection, options.temperature, options.selection_on),
-            *(noise, grams),
+            *(noise, often),
         )
         count = grams.sum(1).clamp(min=1)
         loss = -(q * scores).sum((1, 2)) / count
@@ -232,7 +246,7 @@ def _cost_terms(
         cost = cost_of(output_mask, targets).clamp(min=options.floor)
         zero = cost[:, :0].sum((1, 2))
         sums = cost_sums(cost, options)
-        return eisl_terms(sums, zero, output_mask, target_mask, options, seeds)
+        return eisl_terms(sums, zero, output_mask, target_mask, options, seeds, targets=targets)
 
 
 def eisl_loss(
@@ -272,7 +286,7 @@ def eisl_loss(
             :func:`fairseq_eisl.losses.masking.resolve_orders`).
         weights: one for each order; equal ones that sum to 1, if None.
         selection: ``gumbel``, ``softmax`` (no noise), ``uniform``, ``hard``, or ``sinkhorn``
-            (softmax whose positions serve one n-gram each at most).
+            (softmax whose positions serve one n-gram each; equal ones count as one).
         temperature: of the selection's softmax.
         selection_on: ``log_prob`` or ``prob``: the logits of the selection are
             log g or g.

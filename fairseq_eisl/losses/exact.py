@@ -86,5 +86,5 @@ def exact_autoregressive_eisl(
     sums = ((n, totals[:, : positions - n + 1, : length - n + 1, n - 1]) for n in orders)
     seeds = random_numbers.sentence_seeds(generator, size, device)
     zero = cost.new_zeros(size)
-    terms = eisl_terms(sums, zero, output_mask, target_mask, options, seeds)
+    terms = eisl_terms(sums, zero, output_mask, target_mask, options, seeds, targets=targets)
     return reduce_sentences(terms.total(), reduction)

@@ -31,6 +31,22 @@ def widen(sums: Tensor, cost: Tensor, n: int) -> Tensor:
     return sums[:, :-1, :-1] + cost[:, n - 1 :, n - 1 :]
 
 
+def copies(ids: Tensor, grams: Tensor, n: int) -> Tensor:
+    """How often the n-gram at each place of ``ids`` (B, S) occurs among ``grams``.
+
+    ``grams`` (B, S - n + 1) bool says which n-grams count; 0 where it is False.
+
+    >>> copies(torch.tensor([[5, 6, 5, 6, 5]]), torch.tensor([[True, True, True, False]]), 2)
+    tensor([[2, 1, 2, 0]])
+    """
+    same = ids.unsqueeze(2).eq(ids.unsqueeze(1))
+    length = max(0, ids.size(1) - n + 1)
+    equal = grams.unsqueeze(2) & grams.unsqueeze(1)
+    for j in range(n):
+        equal = equal & same[:, j : j + length, j : j + length]
+    return equal.sum(2)
+
+
 def longest_run(mask: Tensor) -> Tensor:
     """(B, L) mask to the (B,) length of its longest run of True: the longest window that fits.
 

@@ -17,7 +17,7 @@ def select_positions(
     temperature: float,
     selection_on: str,
     noise: Optional[Tensor] = None,
-    grams: Optional[Tensor] = None,
+    copies: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Weights over candidate positions for every target n-gram.
 
@@ -28,13 +28,13 @@ def select_positions(
             without the Gumbel ``noise``), ``uniform`` (all positions alike: the
             upper bound of Eq. 3), ``hard`` (the best position, straight through
             to the softmax in the backward), ``sinkhorn`` (a softmax whose positions
-            serve one n-gram each at most, see :func:`_shared_out`).
+            serve one n-gram each, see :func:`_shared_out`).
         temperature: divides the selection's logits, after the noise.
         selection_on: ``log_prob`` takes log g as logits (the authors' code),
             ``prob`` takes g (the paper's wording).
         noise: (B, T', S') Gumbel noise, for ``gumbel``.
-        grams: (B, S') bool, the n-grams that take part in sharing, for ``sinkhorn``; all,
-            if None.
+        copies: (B, S') how often each n-gram stands in the target, 0 for what is none, for
+            ``sinkhorn``; once each, if None.
 
     Returns:
         weights (B, T', S') that sum to one over T' (zeros where no window is
@@ -50,7 +50,7 @@ def select_positions(
             logits = logits + noise.to(scores.dtype)
         logits = (logits / temperature).masked_fill(~valid, torch.finfo(scores.dtype).min)
         if selection == "sinkhorn":
-            weights = _shared_out(logits, grams).masked_fill(~valid, 0.0)
+            weights = _shared_out(logits, copies).masked_fill(~valid, 0.0)
         else:
             weights = logits.softmax(1).masked_fill(~valid, 0.0)
     with torch.no_grad():
@@ -62,19 +62,23 @@ def select_positions(
     return weights, entropy
 
 
-def _shared_out(logits: Tensor, grams: Optional[Tensor]) -> Tensor:
+def _shared_out(logits: Tensor, copies: Optional[Tensor]) -> Tensor:
     """Softmax over positions (dimension 1), then normalised in turns (Sinkhorn and Knopp, 1967):
     at each position the weights of the n-grams are scaled down to a sum of 1 where they are
-    above it, then each n-gram's weights to a sum of 1.
+    above it, then each n-gram's weights to a sum of 1. ``m`` copies of an n-gram count as one,
+    as their mean.
 
     Without it one position can be the match of every n-gram, and a model whose order is lost
-    learns to say the same words everywhere.
+    learns to say the same words everywhere. Copies may share a position: an output need not
+    repeat what the target repeats.
     """
     weights = logits.log_softmax(1)
+    low = torch.finfo(weights.dtype).min
     for _ in range(SINKHORN_ROUNDS):
         counted = weights
-        if grams is not None:
-            counted = weights.masked_fill(~grams.unsqueeze(1), torch.finfo(weights.dtype).min)
+        if copies is not None:
+            share = copies.to(weights.dtype).clamp(min=1).log().unsqueeze(1)
+            counted = (weights - share).masked_fill(copies.eq(0).unsqueeze(1), low)
         weights = weights - counted.logsumexp(2, keepdim=True).clamp(min=0)
         weights = weights.log_softmax(1)
     return weights.exp()

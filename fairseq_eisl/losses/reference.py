@@ -106,6 +106,7 @@ def eisl_loss(
             selection_on,
             normalize,
             {n: z[b].double() for n, z in (noise or {}).items()},
+            targets[b].tolist(),
         )
         # Without a token the loss is an empty sum, still a function of the logits.
         losses.append(loss + logits[b, :0].sum())
@@ -168,6 +169,7 @@ def exact_autoregressive_eisl(
                 selection_on,
                 normalize,
                 {n: z[b].double() for n, z in (noise or {}).items()},
+                targets[b].tolist(),
             )
         )
     return torch.stack(losses)
@@ -238,6 +240,7 @@ def slot_loss(
             selection_on,
             normalize,
             {n: z[b].double() for n, z in (noise or {}).items()},
+            targets[b].tolist(),
             learned,
         )
         nll = sum(-log_softmax(logits[b, t])[targets[b, t]] for t in anchors)
@@ -280,6 +283,7 @@ def _sentence_loss(
     selection_on: str,
     normalize: bool,
     noise: Dict[int, Tensor],
+    tokens: Sequence[int],
     learned: Optional[Sequence[bool]] = None,
 ) -> Tensor:
     """L[b] of the design: ``window(n, t, s)`` is the log-probability of a placed n-gram.
@@ -301,7 +305,7 @@ def _sentence_loss(
             columns.append(scores)
             logits_of.append(logits / temperature)
         if selection == "sinkhorn":
-            weights_of = _sinkhorn(logits_of)
+            weights_of = _sinkhorn(logits_of, [tuple(tokens[s : s + n]) for s in starts])
         else:
             weights_of = [_select(logits, selection) for logits in logits_of]
         for q, scores in zip(weights_of, columns):
@@ -309,12 +313,12 @@ def _sentence_loss(
     return total
 
 
-def _sinkhorn(columns: Sequence[Tensor], rounds: int = 5) -> List[Tensor]:
+def _sinkhorn(columns: Sequence[Tensor], grams: Sequence[tuple], rounds: int = 5) -> List[Tensor]:
     """(P,) selection logits of each n-gram to (P,) weights: softmax, then in turns no position
-    gives more than 1 in all, and each n-gram gets 1 in all."""
+    gives more than 1 in all, equal n-grams counted as one, and each n-gram gets 1 in all."""
     q = [log_softmax(logits).exp() for logits in columns]
     for _ in range(rounds if q else 0):
-        given = sum(q)
+        given = sum(weights / grams.count(gram) for weights, gram in zip(q, grams))
         q = [weights / given.clamp(min=1.0) for weights in q]
         q = [weights / weights.sum() for weights in q]
     return q

@@ -103,7 +103,7 @@ def slot_terms(
         cost = _pin(log_probs.clamp(min=options.floor), targets, predicted, options.floor)
         zero = log_probs[:, :0].sum((1, 2))
         sums = cost_sums(cost, options)
-        eisl = eisl_terms(sums, zero, words, words, options, seeds, learned)
+        eisl = eisl_terms(sums, zero, words, words, options, seeds, learned, targets)
         slots = learned.sum(1)
         nll = zero
         if specials == "anchor":

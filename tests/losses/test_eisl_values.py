@@ -168,10 +168,12 @@ def test_one_position_cannot_serve_all_n_grams():
     shared, entropy = select_positions(scores, valid, "sinkhorn", 0.3, "log_prob")
     assert torch.allclose(shared.sum(1), torch.ones(1, 2).double())
     assert shared[0].sum(1).max() < 1.3 and (entropy > 0).all()
-    # An n-gram of padding takes no part: the other one has position 0 for itself.
-    grams = torch.tensor([[True, False]])
-    alone, _ = select_positions(scores, valid, "sinkhorn", 0.3, "log_prob", grams=grams)
-    assert torch.allclose(alone[:, :, 0], soft[:, :, 0])
+    # What is no n-gram takes no part, and two copies of one are content with one position.
+    for often, same in (([1, 0], [0]), ([2, 2], [0, 1])):
+        found, _ = select_positions(
+            *(scores, valid, "sinkhorn", 0.3, "log_prob"), copies=torch.tensor([often])
+        )
+        assert torch.allclose(found[:, :, same], soft[:, :, same])
 
 
 def test_selections_are_ordered_and_bound_the_loss_of_eq_3():
