@@ -165,7 +165,7 @@ def iterations(data: Iterations, path: str) -> None:
             axis.set_title(panel.title, loc="left")
             axis.grid(axis="y", color="#dddddd", linewidth=0.6)
         for axis in axes[1:]:
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, max(1.08 * axis.dataLim.y1, 0.1))  # room for the highest marker
         if data.repetition_reference is not None:
             _draw_reference_line(axes[1], _PANELS[1].unit, data.repetition_reference)
         seeds = f"seed {data.seeds[0]}" if data.seeds[0] else ""
