@@ -200,7 +200,8 @@ def eisl_logit_terms(
     def cost(used: Tensor, ids: Tensor) -> Tensor:
         return token_log_probs(logits, ids, used, in_place)
 
-    shape = tuple(logits.shape)
+    batch, positions, vocabulary = logits.shape
+    shape = (batch, positions, vocabulary)
     return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, logits)
 
 
@@ -220,7 +221,7 @@ def eisl_feature_terms(
     def cost(used: Tensor, ids: Tensor) -> Tensor:
         return feature_log_probs(features, weight, ids, used, bias)
 
-    shape = (*features.shape[:2], weight.size(0))
+    shape = (features.size(0), features.size(1), weight.size(0))
     return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, features)
 
 

@@ -318,7 +318,7 @@ def _sinkhorn(columns: Sequence[Tensor], grams: Sequence[tuple], rounds: int = 5
     gives more than 1 in all, equal n-grams counted as one, and each n-gram gets 1 in all."""
     q = [log_softmax(logits).exp() for logits in columns]
     for _ in range(rounds if q else 0):
-        given = sum(weights / grams.count(gram) for weights, gram in zip(q, grams))
+        given = torch.stack([w / grams.count(gram) for w, gram in zip(q, grams)]).sum(0)
         q = [weights / given.clamp(min=1.0) for weights in q]
         q = [weights / weights.sum() for weights in q]
     return q
