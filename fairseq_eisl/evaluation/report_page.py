@@ -16,7 +16,7 @@ h4 { font-size: .95rem; margin: 1.25rem 0 .25rem; color: var(--quiet); font-weig
 .outcome { font-size: 1.15rem; margin: .25rem 0 1rem; padding: .6rem .9rem;
   background: #eaf4fb; border-left: 4px solid #0072b2; }
 ul.outcome { padding-left: 2rem; }
-.note, figcaption { color: var(--quiet); font-size: .9rem; }
+.note, figcaption { color: var(--quiet); font-size: .9rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .55rem; border-bottom: 1px solid var(--line); text-align: left;

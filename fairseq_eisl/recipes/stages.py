@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import shlex
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -315,7 +316,7 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     about: Dict[str, Any] = {
         "title": _plain(recipe.title),
         "settings": {_plain(key): _plain(value) for key, value in _settings(recipe).items()},
-        "commands": [[s.name, shell(list(line))] for s in stages for line in s.commands],
+        "commands": [[s.name, shell(_placed(s, line))] for s in stages for line in s.commands],
         "source": f"{{prepare}}/test.{recipe.data.source}",
         "reference": reference,
         "systems": {s: f"{{{log}}}/test.out" for _, s, log, _ in reversed(logs)},
@@ -330,6 +331,11 @@ def _scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     commands.append(command)
     needs = dict.fromkeys(["prepare", *names, *(stage for _, _, stage, _ in logs)])
     return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
+
+
+def _placed(stage: Stage, line: Tuple[str, ...]) -> List[str]:
+    """A command as another stage names it, to which ``{out}`` would be its own folder."""
+    return [re.sub(r"(?<!\{)\{out\}", f"{{{stage.name}}}", word) for word in line]
 
 
 def _where(columns: Dict[str, Any]) -> List[str]:

@@ -1,6 +1,7 @@
 """Running the smoke recipe, undisturbed and killed."""
 
 import csv
+import json
 import os
 import random
 import shutil
@@ -43,6 +44,10 @@ def test_a_run_ends_in_rows_and_pictures(undisturbed):
     assert {"compare.png", "curve.png", "recipe.yaml"} <= set(os.listdir(folder))
     assert (folder / "eisl/checkpoint_best.pt").exists()  # links to the stages
     assert "| eisl_1 " in (folder / "eisl/log").read_text()
+    # The page's commands write where each stage's results are.
+    commands = dict(json.loads((folder / "report.json").read_text())["commands"])
+    for stage in ("ce", "eisl"):
+        assert str((folder / stage).resolve()) in commands[stage].split("--save-dir ")[1]
 
 
 def test_nothing_is_done_twice_and_a_change_runs_what_depends_on_it(undisturbed):
