@@ -32,6 +32,15 @@ use_environment() {
     fi
 }
 
+# run LOG COMMAND...: run with output to LOG; on failure show its end and stop.
+run() {
+    local log="$1"; shift
+    if ! "$@" > "$log" 2>&1; then
+        tail -n 25 "$log" >&2
+        die "failed: $1 (whole log: $log)"
+    fi
+}
+
 # show_help FILE: the comment that a script begins with.
 show_help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$1"; }
 

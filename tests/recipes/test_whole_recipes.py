@@ -96,7 +96,7 @@ def test_targets_of_two_tokens_stay_whole_through_the_bart_recipe(bart, tmp_path
         *(f"data.gpt2={bart}", f"data.folder={text}", "device=cpu", *SMALL),
         *("flags.max-source-positions=64", "flags.max-target-positions=64"),
         *("flags.update-freq=1", "flags.batch-size=20", "flags.num-workers=0"),
-        *("flags.max-update=150", "flags.total-num-update=1000", "flags.warmup-updates=10"),
+        *("flags.max-update=600", "flags.total-num-update=2000", "flags.warmup-updates=10"),
         *("flags.dropout=0", "flags.attention-dropout=0", "flags.clip-norm=0"),
         # BLEU, which looks for four words in a row, is 0 here.
         *("flags.patience=null", "flags.best-checkpoint-metric=nll_loss"),
