@@ -123,9 +123,9 @@ def test_missing_keys_are_named(write):
 CONFIGS = sorted(path for path in (ROOT / "configs").rglob("*.yaml"))
 # multi30k.sh and the sweeps name bases, too.
 BASES = ("multi30k_small", "multi30k_bart", "multi30k_bart_small")
-RECIPES = [
-    p for p in CONFIGS if p.parent.name not in ("base", "hydra", "sweeps") or p.stem in BASES
-]
+OTHERS = ("base", "hydra", "sweeps")
+RECIPES = [p for p in CONFIGS if p.parent.name not in OTHERS]
+RECIPES += [ROOT / f"configs/base/{name}.yaml" for name in BASES]
 
 
 def stand_ins(folder):
