@@ -167,7 +167,9 @@ def test_wmt_text_goes_through_its_recipe(config, tmp_path):
     _, rows = run(
         config,
         *(f"data.folder={text}", "device=cpu", "data.vocabulary=1000", *SMALL),
-        *("train.ce.flags.max-update=3", "train.ce.flags.max-epoch=1"),
+        # Enough for the most frequent words; untrained, a model may say nothing but <unk>.
+        *("train.ce.flags.max-update=50", "train.ce.flags.max-epoch=5"),
+        *("train.ce.flags.warmup-updates=10", "train.ce.flags.lr=5e-3"),
         *(f"train.{name}.flags.max-update=2" for name in names),
         *(f"train.{name}.flags.save-interval-updates=1" for name in names),
         *(f"train.{name}.flags.validate-interval-updates=2" for name in names),
