@@ -10,17 +10,16 @@ longest T; the rest is linear in T.
 """
 
 import argparse
-import csv
 import math
-import os
 import statistics
 import sys
 import time
 
 import torch
-from benchmark_losses import Work, eisl_from_cost, synchronise
+from benchmark_losses import Work, eisl_from_cost, orders_of, synchronise
 
 from fairseq_eisl.evaluation.provenance import provenance
+from fairseq_eisl.evaluation.rows import append_row
 
 BASE = {"B": 16, "T": 32, "V": 8000}
 GRIDS = {"B": (8, 16, 32, 64), "T": (16, 32, 64, 128), "V": (4000, 8000, 16000, 32000)}
@@ -64,7 +63,7 @@ def main():
     args = parser.parse_args()
     if args.repeats < 1 or not 0 < args.scale <= 10:
         parser.error("--repeats must be 1 or more, --scale above 0 and at most 10")
-    ngrams = tuple(int(n) for n in args.ngrams.split(","))
+    ngrams = orders_of(args.ngrams)
     dtype, device = getattr(torch, args.dtype), torch.device(args.device)
     known = {"ngrams": args.ngrams, "dtype": args.dtype, **provenance()}
     known["threads"] = torch.get_num_threads()
@@ -95,12 +94,8 @@ def main():
     for row in rows:
         print("  ".join([row["what"].ljust(26), str(row["value"]).rjust(8), row["ms"].rjust(10)]))
     if args.out:
-        new = not os.path.exists(args.out)
-        with open(args.out, "a", newline="") as f:
-            writer = csv.DictWriter(f, [*rows[0], *known], lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerows({**row, **known} for row in rows)
+        for row in rows:
+            append_row(args.out, {**row, **known})
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ last columns are ratios to fairseq's label-smoothed cross entropy and to the rel
 """
 
 import argparse
-import csv
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -24,6 +22,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from torch.nn import functional as F
 
 from fairseq_eisl.evaluation.provenance import provenance
+from fairseq_eisl.evaluation.rows import append_row
 from fairseq_eisl.losses import feature_log_probs, token_log_probs
 from fairseq_eisl.losses.eisl import EISLOptions, cost_sums, eisl_terms
 
@@ -169,7 +168,7 @@ def measured_memory(name, size, args):
     """The same, on a CPU in a process of its own; on CUDA the allocator knows."""
     if args.device == "cuda":
         dtype, device = getattr(torch, args.dtype), torch.device(args.device)
-        return peak_memory(name, size, [int(n) for n in args.ngrams.split(",")], dtype, device)
+        return peak_memory(name, size, orders_of(args.ngrams), dtype, device)
     command = [sys.executable, __file__, "--memory-of", name, "--sizes", "x".join(map(str, size))]
     command += ["--ngrams", args.ngrams, "--dtype", args.dtype, "--device", args.device]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -218,6 +217,12 @@ def rows_of(size, names, ngrams, args):
     return rows
 
 
+def orders_of(text):
+    if not all(n.isdecimal() and int(n) > 0 for n in text.split(",")):
+        raise SystemExit(f"--ngrams: numbers of 1 or more joined by commas, not {text!r}")
+    return tuple(int(n) for n in text.split(","))
+
+
 def sizes_of(text):
     try:
         sizes = [tuple(int(n) for n in size.split("x")) for size in text.split(",")]
@@ -238,11 +243,9 @@ def main():
     parser.add_argument("--out", help="a CSV file of rows; appended to")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if not all(n.isdecimal() and int(n) > 0 for n in args.ngrams.split(",")):
-        parser.error(f"--ngrams: numbers of 1 or more joined by commas, not {args.ngrams!r}")
     if args.repeats < 1:
         parser.error(f"--repeats must be 1 or more, not {args.repeats}")
-    ngrams = tuple(int(n) for n in args.ngrams.split(","))
+    ngrams = orders_of(args.ngrams)
     sizes = sizes_of(args.sizes)
     if args.memory_of:
         dtype, device = getattr(torch, args.dtype), torch.device(args.device)
@@ -262,12 +265,8 @@ def main():
     for row in [{n: n for n in shown}, *rows]:
         print("  ".join(str(row[name]).ljust(w) for name, w in zip(shown, widths)))
     if args.out:
-        new = not os.path.exists(args.out)
-        with open(args.out, "a", newline="") as f:
-            writer = csv.DictWriter(f, fieldnames=list(rows[0]), lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerows(rows)
+        for row in rows:
+            append_row(args.out, row)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,6 @@ Systems take turns, so that a slow moment hits them alike; medians. ``epoch_s`` 
 """
 
 import argparse
-import copy
-import csv
-import os
 import statistics
 import sys
 import time
@@ -34,6 +31,7 @@ from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq_eisl.criterions._candidates import decode
 from fairseq_eisl.criterions.eisl import EISLCriterion, EISLCriterionConfig
 from fairseq_eisl.evaluation.provenance import provenance
+from fairseq_eisl.evaluation.rows import append_row
 from fairseq_eisl.losses import eisl_loss, exact_autoregressive_eisl
 
 SENTENCES = 29000
@@ -171,7 +169,7 @@ def measured(kind, args):
     model = make_model(kind, task, device, dtype)
     sample = make_sample(kind, task, args.batch, args.length, device)
     if kind == "exact":
-        sample["id"], model = sample["id"], copy.deepcopy(model).eval()
+        model.eval()
         with torch.no_grad():
             calls = evaluations(task, model, sample)
 
@@ -246,12 +244,8 @@ def main():
     for row in [{n: n for n in shown}, *rows]:
         print("  ".join(row[name].ljust(width) for name, width in zip(shown, widths)).rstrip())
     if args.out:
-        new = not os.path.exists(args.out)
-        with open(args.out, "a", newline="") as f:
-            writer = csv.DictWriter(f, fieldnames=list(rows[0]), lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerows(rows)
+        for row in rows:
+            append_row(args.out, row)
 
 
 if __name__ == "__main__":

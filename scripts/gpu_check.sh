@@ -53,32 +53,27 @@ step() {
     fi
 }
 
-rm -f "$OUT"/*.csv
+rm -f "$OUT"/{losses,steps}.csv
 BENCHMARK=(python scripts/benchmark_losses.py --device "$DEVICE" --out "$OUT/losses.csv")
 STEPS=(python scripts/benchmark_steps.py --device "$DEVICE" --out "$OUT/steps.csv")
-RECIPE=(python -m fairseq_eisl.recipes run)
 if [ "$DEVICE" = cuda ]; then
-    step tests 150 python -m pytest -q -p no:cacheprovider -n 4 tests/losses tests/criterions -k cuda
-    step losses_float32 60 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000
-    step losses_float16 50 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000 --dtype float16
-    step losses_bfloat16 40 "${BENCHMARK[@]}" --sizes 150x40x32000 --dtype bfloat16
-    step steps 60 "${STEPS[@]}" --batch 128 --length 46 --vocabulary 32000
-    RECIPE+=(configs/base/multi30k_small.yaml noise=repeat:0.5 name=gpu_check device=cuda)
-    RECIPE+=(train.ce.flags.max-epoch=4 train.eisl.flags.max-update=200 flags.max-tokens=6000)
+    step tests 120 python -m pytest -q -p no:cacheprovider -n 4 tests/losses tests/criterions -k cuda
+    step losses_float32 50 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000
+    step losses_float16 40 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000 --dtype float16
+    step losses_bfloat16 30 "${BENCHMARK[@]}" --sizes 150x40x32000 --dtype bfloat16
+    step steps 50 "${STEPS[@]}" --batch 128 --length 46 --vocabulary 32000
+    RECIPE=(configs/smoke/quickstart.yaml device=cuda)
+    [ -z "$DATA_DIR" ] || RECIPE=(configs/base/multi30k_small.yaml noise=repeat:0.5 device=cuda
+        "data.folder=$DATA_DIR" train.ce.flags.max-epoch=4 train.eisl.flags.max-update=200
+        train.ce.flags.max-tokens=6000 train.eisl.flags.max-tokens=6000)
 else
     step tests 150 python -m pytest -q -p no:cacheprovider tests/losses/test_eisl_values.py
     step losses_float32 300 "${BENCHMARK[@]}" --sizes 4x8x500 --repeats 2
     step losses_bfloat16 300 "${BENCHMARK[@]}" --sizes 4x8x500 --repeats 2 --dtype bfloat16
     step steps 60 "${STEPS[@]}" --batch 4 --length 8 --vocabulary 500 --repeats 1
-    RECIPE+=(configs/smoke/multi30k_repeat50.yaml name=gpu_check device=cpu train.ce.flags.max-epoch=1)
-    RECIPE+=(train.eisl.flags.max-update=5)
+    RECIPE=(configs/smoke/multi30k_repeat50.yaml train.ce.flags.max-epoch=1 train.eisl.flags.max-update=5)
 fi
-if [ "$DEVICE" = cpu ] || [ -z "$DATA_DIR" ]; then
-    [ "$DEVICE" = cpu ] || RECIPE=(python -m fairseq_eisl.recipes run configs/smoke/quickstart.yaml name=gpu_check device=cuda)
-else
-    RECIPE+=("data.folder=$DATA_DIR")
-fi
-step run 300 "${RECIPE[@]}" --runs "$OUT/runs" --out "$OUT/run"
+step run 190 python -m fairseq_eisl.recipes run "${RECIPE[@]}" name=gpu_check --runs "$OUT/runs" --out "$OUT/run"
 
 echo "== $(python -c 'import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU", "| torch", torch.__version__)')"
 tail -n 1 "$OUT/tests.log"

@@ -83,7 +83,7 @@ class EISLCriterionConfig(FairseqDataclass):
         default=False,
         metadata={
             "help": "decode the greedy candidate at all positions at once until nothing changes "
-            "(Jacobi iterations), instead of token by token with cached keys; for GPUs"
+            "(Jacobi iterations), instead of token by token with cached keys"
         },
     )
     output_layer: ChoiceEnum(OUTPUT_LAYERS) = field(  # type: ignore[valid-type]

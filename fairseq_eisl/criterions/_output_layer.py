@@ -19,10 +19,12 @@ def output_layer(model) -> Optional[nn.Linear]:
 
     ``model(..., features_only=True)[0] @ layer.weight.T + layer.bias`` must be its logits: the
     decoder's own code, with a plain layer. Wrappers that keep weights elsewhere outside of
-    their forward (FSDP) are left alone.
+    their forward (FSDP) are left alone, as is one that looks in its forward for unused ones.
     """
     wrapper = model
     while isinstance(wrapper, (ModuleProxyWrapper, DistributedDataParallel)):
+        if getattr(wrapper, "find_unused_parameters", False):
+            return None
         wrapper = wrapper.module
     inner = unwrapped(model)
     decoder = getattr(inner, "decoder", None)
