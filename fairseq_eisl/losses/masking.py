@@ -36,8 +36,9 @@ def copies(ids: Tensor, grams: Tensor, n: int) -> Tensor:
 
     ``grams`` (B, S - n + 1) bool says which n-grams count; 0 where it is False.
 
-    >>> copies(torch.tensor([[5, 6, 5, 6, 5]]), torch.tensor([[True, True, True, False]]), 2)
-    tensor([[2, 1, 2, 0]])
+    >>> grams = torch.tensor([[True, True, True, True, True, False]])
+    >>> copies(torch.tensor([[5, 6, 5, 7, 5, 6, 6]]), grams, 2)
+    tensor([[2, 1, 1, 1, 2, 0]])
     """
     same = ids.unsqueeze(2).eq(ids.unsqueeze(1))
     length = max(0, ids.size(1) - n + 1)

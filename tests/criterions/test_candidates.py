@@ -278,9 +278,10 @@ def test_in_parallel_equals_token_by_token(build, monkeypatch, arch, after_eos, 
     if looks > 1:
         monkeypatch.setattr(_candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", looks)
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
-    for seed in SEEDS:
+    # Alone, no other sentence keeps the iterations going.
+    for seed, texts in [*((seed, SENTENCES) for seed in SEEDS), (SEEDS[0], SENTENCES[:1])]:
         made = build(arch=arch, seed=seed)
-        sample = made.sample(SENTENCES)
+        sample = made.sample(texts)
         expected = decode(made.model, sample, PAD, EOS, after_eos=after_eos)
         found = decode_in_parallel(made.model, sample, PAD, EOS, after_eos=after_eos)
         for name in ("tokens", "mask"):

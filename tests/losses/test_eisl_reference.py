@@ -71,6 +71,18 @@ def test_dtypes_and_devices(dtype, selection, selection_on, device):
     agree(example(dtype, selection=selection, selection_on=selection_on), dtype, device)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_sinkhorn_counts_equal_n_grams_as_one(n):
+    """Few words and sharp scores: n-grams that are equal, or begin alike, want one position."""
+    for number in range(10):
+        seed = torch.Generator().manual_seed(number)
+        logits = torch.randn(2, 7, 2, generator=seed, dtype=torch.float64) * 3
+        targets = torch.randint(2, (2, 7), generator=seed)
+        options = {"ngrams": (n,), "weights": None, "selection": "sinkhorn", "temperature": 0.3}
+        options.update(selection_on="log_prob", floor=-20.0, normalize=True)
+        agree(Case(logits, targets, None, None, torch.zeros(2).long(), options), torch.float64)
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_shifted_additions_are_the_convolution_with_one_hot_kernels(n, normalize):
