@@ -41,9 +41,8 @@ ORDERS = {"1": "1", "2": "2", "12": "1,2", "234": "2,3,4"}
 
 def make_task(vocabulary):
     dictionary = Dictionary()
-    for i in range(vocabulary - len(dictionary) - 1):
+    for i in range(vocabulary - len(dictionary)):
         dictionary.add_symbol(f"w{i}")
-    dictionary.add_symbol("<mask>")
     return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
 
 
@@ -61,6 +60,8 @@ def make_model(kind, task, device, dtype):
         cmlm_base_architecture(args)
         model = CMLMNATransformerModel.build_model(args, task)
     else:
+        # Tied to its input, an untrained output layer repeats it for ever, or ends at once.
+        args.share_all_embeddings = args.share_decoder_input_output_embed = False
         base_architecture(args)
         model = TransformerModel.build_model(args, task)
     return model.to(device, dtype).train()
@@ -71,7 +72,7 @@ def make_sample(kind, task, batch, length, device):
     d = task.target_dictionary
     generator = torch.Generator().manual_seed(1)
     source, target = (
-        torch.randint(4, len(d) - 1, (batch, length), generator=generator) for _ in range(2)
+        torch.randint(4, len(d), (batch, length), generator=generator) for _ in range(2)
     )
     source[:, -1] = target[:, -1] = d.eos()
     previous = torch.cat([torch.full((batch, 1), d.eos()), target[:, :-1]], 1)
@@ -87,7 +88,7 @@ def make_sample(kind, task, batch, length, device):
         hidden[: batch // 2] = True
         hidden &= target.ne(d.bos()) & target.ne(d.eos())
         sample["target"] = target.to(device)
-        sample["prev_target"] = target.masked_fill(hidden, d.index("<mask>")).to(device)
+        sample["prev_target"] = target.masked_fill(hidden, d.unk()).to(device)  # fairseq's mask
     return sample
 
 

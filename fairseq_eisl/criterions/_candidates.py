@@ -1,13 +1,14 @@
 """Candidates of an encoder-decoder model: its own output, decoded without gradient."""
 
 from contextlib import contextmanager
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional
 
 import torch
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
 from ..losses import random_numbers
+from ._cached_transformer import CachedTransformer, is_known
 
 # Looking whether all candidates have ended makes the host wait for a GPU: look rarely there.
 _CUDA_STEPS_BETWEEN_LOOKS = 8
@@ -96,28 +97,35 @@ def decode(
     length = target.size(1)
     with evaluation_mode(inner):
         encoder_out = inner.encoder.forward_torchscript(net_input)
-        caches = isinstance(inner.decoder, FairseqIncrementalDecoder)
-        options: Dict[str, Any] = {"incremental_state": {}} if caches else {}
         tokens = target.new_full((target.size(0), length + 1), pad)
         tokens[:, 0] = _first_token(net_input["prev_output_tokens"], pad)
+        next_logits = _next_logits(inner.decoder, encoder_out, tokens[:, :-1])
         ended = limit.eq(0)
         for step in range(length):
-            logits = inner.decoder(tokens[:, : step + 1], encoder_out=encoder_out, **options)[0]
-            scores = logits[:, -1].float()
+            scores = next_logits(step).float()
             if seeds is not None:
                 step_seeds = random_numbers.fold(seeds, step)
                 scores = scores + random_numbers.gumbel(step_seeds, scores.size(1))
-            scores[:, pad] = -float("inf")
+            scores[:, pad].fill_(-float("inf"))
             chosen = scores.argmax(1).masked_fill(ended, pad)
             tokens[:, step + 1] = chosen
             ended = ended | limit.le(step + 1)
             if not after_eos:
                 ended = ended | chosen.eq(eos)
-            look = not ended.is_cuda or step % _CUDA_STEPS_BETWEEN_LOOKS == 0
+            look = not ended.is_cuda or (step + 1) % _CUDA_STEPS_BETWEEN_LOOKS == 0
             if look and bool(ended.all()):
                 break
     candidate = tokens[:, 1:]
     return Candidates(candidate, tokens[:, :-1], candidate.ne(pad))
+
+
+def _next_logits(decoder, encoder_out, tokens: Tensor) -> Callable[[int], Tensor]:
+    """The (B, V) logits of the token after (B, T) ``tokens[:, step]``, asked for step by step."""
+    if is_known(decoder):
+        return CachedTransformer(decoder, encoder_out, tokens).logits
+    caches = isinstance(decoder, FairseqIncrementalDecoder)
+    options: Dict[str, Any] = {"incremental_state": {}} if caches else {}
+    return lambda step: decoder(tokens[:, : step + 1], encoder_out=encoder_out, **options)[0][:, -1]
 
 
 @torch.no_grad()
@@ -139,16 +147,16 @@ def decode_in_parallel(model, sample, pad: int, eos: int, after_eos: bool = Fals
     limit = real.sum(1, keepdim=True)
     place = torch.arange(target.size(1), device=target.device)
     first = _first_token(net_input["prev_output_tokens"], pad).unsqueeze(1)
-    # Targets may be padded on the left.
-    guess = torch.full_like(target, pad)
-    guess[place.unsqueeze(0) < limit] = target[real]
-    over = guess.eq(pad)
+    # Targets may be padded on the left. (Sorting does not make the host wait, picking would.)
+    guess = target.gather(1, real.logical_not().to(torch.uint8).argsort(dim=1, stable=True))
+    over = place.ge(limit)
+    guess = guess.masked_fill(over, pad)
     with evaluation_mode(inner):
         encoder_out = inner.encoder.forward_torchscript(net_input)
         for step in range(target.size(1)):
             prefix = torch.cat([first, guess[:, :-1]], 1)
             logits = inner.decoder(prefix, encoder_out=encoder_out)[0].float()
-            logits[:, :, pad] = -float("inf")
+            logits[:, :, pad].fill_(-float("inf"))
             found = logits.argmax(2)
             over = place.ge(limit)
             if not after_eos:
@@ -157,7 +165,7 @@ def decode_in_parallel(model, sample, pad: int, eos: int, after_eos: bool = Fals
             # What comes after an end may still be of use, should that end vanish again.
             changed = found.ne(guess) & ~over
             guess = found
-            look = not guess.is_cuda or step % _CUDA_ITERATIONS_BETWEEN_LOOKS == 0
+            look = not guess.is_cuda or (step + 1) % _CUDA_ITERATIONS_BETWEEN_LOOKS == 0
             if look and not bool(changed.any()):
                 break
     candidate = guess.masked_fill(over, pad)

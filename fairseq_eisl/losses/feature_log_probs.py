@@ -1,31 +1,42 @@
 """Log-probabilities of target tokens from a decoder's features, without any B x T x V logits.
 
 The columns of the target tokens are a small product with their embeddings. The
-normaliser needs all columns, but only a block of rows at a time; the backward
-computes the blocks again.
+normaliser needs all columns, but only a block of rows and vocabulary at a time; the
+backward computes the blocks again.
 """
 
-from typing import Optional
+from typing import Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-# Logits that exist at a time. Large enough for the matrix products to run at full speed.
-_CPU_BLOCK = 2**22
-_CUDA_BLOCK = 2**26
+# Rows and words of the logits that exist at a time: large enough for the matrix products to
+# run at full speed, small enough for a CPU's cache.
+_CPU_BLOCK = (256, 4096)
+_CUDA_BLOCK = (4096, 16384)
 
 
-def _blocks(features: Tensor, vocabulary: int):
-    """Slices of the (N, D) rows, about one block's worth of logits each."""
-    size = _CUDA_BLOCK if features.is_cuda else _CPU_BLOCK
-    step = max(1, size // max(1, vocabulary))
-    for start in range(0, features.size(0), step):
-        yield slice(start, start + step)
+def _blocks(rows: Tensor, vocabulary: int) -> Iterator[Tuple[slice, Iterator[slice]]]:
+    """Slices of the vocabulary, and for each the slices of the (N, D) rows."""
+    some_rows, some_words = _CUDA_BLOCK if rows.is_cuda else _CPU_BLOCK
+    for word in range(0, vocabulary, some_words):
+        yield (
+            slice(word, word + some_words),
+            (slice(row, row + some_rows) for row in range(0, len(rows), some_rows)),
+        )
 
 
-def _logits(features: Tensor, weight: Tensor, bias: Optional[Tensor], dtype) -> Tensor:
-    logits = features @ weight.t() if bias is None else torch.addmm(bias, features, weight.t())
+def _logits(rows: Tensor, weight: Tensor, bias: Optional[Tensor], dtype) -> Tensor:
+    logits = rows @ weight.t() if bias is None else torch.addmm(bias, rows, weight.t())
     return logits.to(dtype)
+
+
+def _add_product(sums: Tensor, left: Tensor, right: Tensor):
+    """``sums += left @ right``, where sums may have a wider dtype."""
+    if sums.dtype == left.dtype:
+        sums.addmm_(left, right)
+    else:
+        sums += left @ right
 
 
 class _FeatureLogProbs(torch.autograd.Function):
@@ -35,10 +46,12 @@ class _FeatureLogProbs(torch.autograd.Function):
         if used is not None:  # not even a NaN may pass from an unused position
             features = features.masked_fill(~used.unsqueeze(2), 0.0)
         rows = features.flatten(0, 1)
-        normaliser = rows.new_empty(len(rows), dtype=dtype)
-        for block in _blocks(rows, len(weight)):
-            part = _logits(rows[block], weight, bias, dtype)
-            torch.logsumexp(part, dim=1, out=normaliser[block])
+        normaliser = rows.new_full((len(rows),), -float("inf"), dtype=dtype)
+        for words, row_blocks in _blocks(rows, len(weight)):
+            bias_part = None if bias is None else bias[words]
+            for block in row_blocks:
+                part = _logits(rows[block], weight[words], bias_part, dtype).logsumexp(1)
+                torch.logaddexp(normaliser[block], part, out=normaliser[block])
         picked = torch.bmm(features, weight[targets].transpose(1, 2)).to(dtype)
         if bias is not None:
             picked = picked + bias[targets].unsqueeze(1).to(dtype)
@@ -57,21 +70,31 @@ class _FeatureLogProbs(torch.autograd.Function):
                 grad = grad.masked_fill(~used.unsqueeze(2), 0.0)
             share = -grad.sum(2).flatten().unsqueeze(1)
             rows = features.flatten(0, 1)
-            small = grad.to(features.dtype)
-            out = torch.bmm(small, weight[targets])
-            by_row = out.flatten(0, 1)
-            for_weight, for_bias = torch.zeros_like(weight), None
+            # Sums over blocks are kept in full precision: of all rows, and of a block of words.
+            for_rows = torch.zeros_like(rows, dtype=grad.dtype)
+            for_weight, for_bias = torch.empty_like(weight), None
             if bias is not None:
                 for_bias = torch.zeros_like(bias)
                 for_bias.index_add_(0, targets.flatten(), grad.sum(1).flatten().to(bias.dtype))
-            for block in _blocks(rows, len(weight)):
-                part = _logits(rows[block], weight, bias, normaliser.dtype)
-                part = part.sub_(normaliser[block].unsqueeze(1)).exp_().mul_(share[block])
-                part = part.to(features.dtype)
-                by_row[block] += part @ weight
-                for_weight.addmm_(part.t(), rows[block])
-                if for_bias is not None:
-                    for_bias += part.sum(0)
+            for words, row_blocks in _blocks(rows, len(weight)):
+                some, bias_part = weight[words], None if bias is None else bias[words]
+                direct = weight.dtype == grad.dtype
+                for_words = for_weight[words]
+                sums = for_words if direct else torch.empty_like(some, dtype=grad.dtype)
+                sums.zero_()
+                for block in row_blocks:
+                    part = _logits(rows[block], some, bias_part, normaliser.dtype)
+                    part = part.sub_(normaliser[block].unsqueeze(1)).exp_().mul_(share[block])
+                    if for_bias is not None:
+                        for_bias[words] += part.sum(0)
+                    part = part.to(features.dtype)
+                    _add_product(for_rows[block], part, some)
+                    _add_product(sums, part.t(), rows[block])
+                if not direct:
+                    for_words.copy_(sums)
+            small = grad.to(features.dtype)
+            out = torch.bmm(small, weight[targets])
+            out += for_rows.view_as(out)
             per_token = torch.bmm(small.transpose(1, 2), features).flatten(0, 1)
             for_weight.index_add_(0, targets.flatten(), per_token)
             if used is not None:

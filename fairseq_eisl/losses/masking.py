@@ -84,9 +84,11 @@ def resolve_orders(
     ([[2, 3, 2], [2, 3, 1]], [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     """
     room = torch.minimum(output_length, target_length).unsqueeze(1)
-    orders = torch.tensor(ngrams, device=room.device)
-    orders = torch.where(orders > 0, orders, target_length.unsqueeze(1) + orders)
-    share = torch.tensor(weights, device=room.device, dtype=torch.float64).expand(orders.shape)
+    # Filled on the device: a tensor made of a list would be copied there, and waited for.
+    columns = [torch.full_like(target_length, n) if n > 0 else target_length + n for n in ngrams]
+    orders = torch.stack(columns, 1)
+    shares = [torch.full_like(target_length, w, dtype=torch.float64) for w in weights]
+    share = torch.stack(shares, 1)
     share = share.masked_fill((orders < 1) | (orders > room), 0.0)
     total, kept = float(sum(weights)), share.sum(1, keepdim=True)
     share = torch.where(kept > 0, share * (total / kept), 0.0)

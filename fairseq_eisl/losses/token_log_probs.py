@@ -1,69 +1,87 @@
 """Log-probabilities of every target token at every output position.
 
 ``cost[b, t, s] = log softmax(logits[b, t])[targets[b, s]]`` is all that EISL and
-its relatives need from the B x T x V logits. Computing ``log_softmax`` first
-would keep a second tensor of that size; here the forward keeps B x T
-normalisers, and the backward writes the gradient of the logits sentence by
-sentence into one buffer.
+its relatives need from the B x T x V logits. A ``log_softmax`` of them all
+would be a second tensor of that size; here a block of rows at a time goes
+through a small buffer, forward and backward, and nothing is kept but the logits.
 """
 
-from typing import Optional
+from typing import Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-# Elements of logits that are worked on at a time: small enough to stay in a CPU's
-# cache, large enough that the loop costs nothing.
-_CPU_BLOCK = 2**20
+# Logits that are worked on at a time: small enough for a CPU's cache, large enough that
+# the loop costs nothing.
+_CPU_BLOCK = 2**19
 _CUDA_BLOCK = 2**26
 
 
-def _blocks(logits: Tensor):
-    """Slices of whole sentences, about one block's worth of logits each."""
+def _blocks(logits: Tensor) -> Iterator[Tuple[slice, slice]]:
+    """Slices of sentences and positions, about one block's worth of logits each."""
     size = _CUDA_BLOCK if logits.is_cuda else _CPU_BLOCK
-    step = max(1, size // max(1, logits.size(1) * logits.size(2)))
-    for start in range(0, logits.size(0), step):
-        yield slice(start, start + step)
+    batch, positions, vocabulary = logits.shape
+    rows = max(1, min(size // max(1, vocabulary), positions))
+    sentences = max(1, size // max(1, positions * vocabulary))
+    for start in range(0, batch, sentences):
+        for first in range(0, positions, rows):
+            yield slice(start, start + sentences), slice(first, first + rows)
+
+
+class _Buffer:
+    """Memory that each block is computed in, or its part in the result where that fits."""
+
+    def __init__(self, dtype: torch.dtype):
+        self.dtype = dtype
+        self.memory: Optional[Tensor] = None
+
+    def like(self, block: Tensor) -> Tensor:
+        if self.memory is None or len(self.memory) < block.numel():
+            self.memory = block.new_empty(block.numel(), dtype=self.dtype)
+        return self.memory[: block.numel()].view(block.shape)
 
 
 class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits: Tensor, targets: Tensor, used: Optional[Tensor], in_place: bool):
-        batch, positions, _ = logits.shape
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        normaliser = logits.new_empty((batch, positions), dtype=dtype)
+        buffer = _Buffer(torch.promote_types(logits.dtype, torch.float32))
+        index = targets.unsqueeze(1).expand(-1, logits.size(1), -1)
+        out = logits.new_empty(index.shape, dtype=buffer.dtype)
         for block in _blocks(logits):
-            torch.logsumexp(logits[block].to(dtype), dim=-1, out=normaliser[block])
-        index = targets.unsqueeze(1).expand(-1, positions, -1)
-        out = logits.gather(2, index).to(dtype) - normaliser.unsqueeze(2)
+            part = buffer.like(logits[block])
+            torch.log_softmax(logits[block].to(part.dtype), dim=2, out=part)
+            out[block] = part.gather(2, index[block])
         if used is not None:
             out = out.masked_fill(~used.unsqueeze(2), 0.0)
-        ctx.save_for_backward(logits, targets, normaliser, used)
+        ctx.save_for_backward(logits, targets, used)
         ctx.in_place = in_place
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad: Tensor):
-        logits, targets, normaliser, used = ctx.saved_tensors  # an error if already overwritten
+        logits, targets, used = ctx.saved_tensors  # an error if already overwritten
         with torch.autocast(logits.device.type, enabled=False):
             if used is not None:
                 grad = grad.masked_fill(~used.unsqueeze(2), 0.0)
-            row = grad.sum(2)
+            row = -grad.sum(2, keepdim=True)
             # A token that the target holds twice gets the sum of both gradients. Summing
             # here, instead of scatter_add, keeps the result independent of thread order.
             same = targets.unsqueeze(2).eq(targets.unsqueeze(1)).to(grad.dtype)
             grad = torch.bmm(grad, same)
             index = targets.unsqueeze(1).expand(-1, logits.size(1), -1)
             out = logits.detach() if ctx.in_place else torch.empty_like(logits)
+            buffer, direct = _Buffer(grad.dtype), out.dtype == grad.dtype
             for block in _blocks(logits):
-                part = logits[block].to(grad.dtype) - normaliser[block].unsqueeze(2)
-                part.exp_().mul_(-row[block].unsqueeze(2))
-                picked = part.gather(2, index[block]) + grad[block]
-                part.scatter_(2, index[block], picked)
+                part = buffer.like(out[block]) if ctx.in_place or not direct else out[block]
+                torch.softmax(logits[block].to(part.dtype), dim=2, out=part)
+                result = torch.mul(part, row[block], out=out[block] if direct else part)
+                picked = result.gather(2, index[block]) + grad[block]
+                result.scatter_(2, index[block], picked)
                 if used is not None:  # not even a NaN may pass from an unused position
-                    part.masked_fill_(~used[block].unsqueeze(2), 0.0)
-                out[block] = part
+                    result.masked_fill_(~used[block].unsqueeze(2), 0.0)
+                if not direct:
+                    out[block] = result
         return out, None, None, None
 
 

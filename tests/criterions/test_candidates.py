@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from fairseq_eisl.criterions import _candidates
+from fairseq_eisl.criterions._cached_transformer import CachedTransformer
 from fairseq_eisl.criterions._candidates import decode, decode_in_parallel, unwrapped
 from tests.criterions.conftest import SENTENCES
 from tests.toy import ARCHS, Child
@@ -194,22 +195,36 @@ def test_decoding_has_no_dropout_and_no_gradient(build):
     assert all(p.grad is None for p in made.model.parameters())
 
 
-def test_it_stops_once_all_have_ended(build, monkeypatch):
+@pytest.mark.parametrize("known", [True, False])
+def test_it_stops_once_all_have_ended(build, monkeypatch, known):
     """No step is spent on a batch whose candidates have all ended."""
     made = build()
+    sample = made.sample(["w1 w2 w3 w4", "w5 w6"])
     steps = []
-    forward = type(made.model.decoder).forward
 
-    def count(self, tokens, **kwargs):
-        steps.append(tokens.size(1))
-        assert kwargs["incremental_state"] is not None  # cached keys and values
-        logits, extra = forward(self, tokens, **kwargs)
-        logits[..., EOS] = 1e4
-        return logits, extra
+    def ends(name, owner, step_of):
+        method = getattr(owner, name)
 
-    monkeypatch.setattr(type(made.model.decoder), "forward", count)
-    found = decode(made.model, made.sample(["w1 w2 w3 w4", "w5 w6"]), PAD, EOS)
-    assert steps == [1] and found.tokens[:, 0].eq(EOS).all() and found.mask.sum() == 2
+        def counted(self, *args, **kwargs):
+            steps.append(step_of(*args, **kwargs))
+            found = method(self, *args, **kwargs)
+            (found[0] if isinstance(found, tuple) else found)[..., EOS] = 1e4
+            return found
+
+        monkeypatch.setattr(owner, name, counted)
+
+    if known:
+        ends("logits", CachedTransformer, lambda step: step)
+    else:
+        monkeypatch.setattr(_candidates, "is_known", lambda decoder: False)
+
+        def cached_step(tokens, encoder_out, incremental_state):
+            assert incremental_state is not None
+            return tokens.size(1) - 1
+
+        ends("forward", type(made.model.decoder), cached_step)
+    found = decode(made.model, sample, PAD, EOS)
+    assert steps == [0] and found.tokens[:, 0].eq(EOS).all() and found.mask.sum() == 2
 
 
 class _Wrapper(torch.nn.Module):
@@ -246,7 +261,8 @@ def test_it_trains_under_distributed_data_parallel(build):
         model = DistributedDataParallel(made.model, device_ids=None, find_unused_parameters=False)
         calls, decoder_calls = [], []
         model.register_forward_pre_hook(lambda *args: calls.append(1))
-        made.model.decoder.register_forward_pre_hook(lambda *args: decoder_calls.append(1))
+        layer = made.model.decoder.layers[0].fc1  # of whatever decodes
+        layer.register_forward_pre_hook(lambda *args: decoder_calls.append(1))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for update in range(3):
             optimizer.zero_grad()

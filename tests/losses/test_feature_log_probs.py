@@ -82,9 +82,9 @@ def test_gradcheck(with_bias):
     )
 
 
-@pytest.mark.parametrize("rows", [1, 4, 100])
-def test_the_size_of_a_block_changes_nothing(rows, monkeypatch):
-    monkeypatch.setattr(MODULE, "_CPU_BLOCK", rows * 13)
+@pytest.mark.parametrize("rows, words", [(1, 1), (4, 13), (100, 3), (7, 6), (100, 100)])
+def test_the_size_of_a_block_changes_nothing(rows, words, monkeypatch):
+    monkeypatch.setattr(MODULE, "_CPU_BLOCK", (rows, words))
     agree(*example())
 
 
@@ -105,7 +105,7 @@ def test_unused_positions_give_zeros_whatever_they_hold():
 
 
 def test_there_are_never_logits(monkeypatch):
-    monkeypatch.setattr(MODULE, "_CPU_BLOCK", 500 * 4)
+    monkeypatch.setattr(MODULE, "_CPU_BLOCK", (8, 100))
     features, weight, targets, _ = example((4, 6, 3, 500, 8), torch.float32, False)
     leaves = features.requires_grad_(), weight.requires_grad_()
     size = 4 * 6 * 500 * 4  # bytes of the logits
