@@ -98,17 +98,19 @@ def eisl(task, ngrams, **options):
 
 def released_step(orders):
     """The steps of the authors' code: for every token a forward of the decoder over the whole
-    prefix, dropout on, no end before the target's; the last forward carries the gradient."""
+    prefix, with dropout and a graph, and its last features to logits; no end before the target's.
+    All logits come from the last forward, which the gradient runs through."""
 
     def loss_of(model, sample):
         net_input, length = sample["net_input"], sample["target"].size(1)
         encoder_out = model.encoder(net_input["src_tokens"], net_input["src_lengths"])
-        tokens = net_input["prev_output_tokens"][:, :1]
+        tokens, decoder = net_input["prev_output_tokens"][:, :1], model.decoder
         for step in range(length):
-            with torch.set_grad_enabled(step == length - 1):
-                logits = model.decoder(tokens, encoder_out=encoder_out)[0]
-            tokens = torch.cat([tokens, logits[:, -1:].argmax(2)], 1)
-        return released(logits, sample["target"], orders)
+            features = decoder(tokens, encoder_out=encoder_out, features_only=True)[0]
+            if step < length - 1:
+                chosen = decoder.output_layer(features[:, -1:]).argmax(2)
+                tokens = torch.cat([tokens, chosen], 1)
+        return released(decoder.output_layer(features), sample["target"], orders)
 
     return loss_of
 

@@ -8,6 +8,7 @@ from typing import List, Optional
 from . import metrics, plots
 from .column_plot import column_values, draw_column
 from .comparison import compare_rows
+from .cost_plot import draw_costs, step_costs
 from .drawing import check_extension
 from .examples import format_examples, pick
 from .files import read_lines, whole_file
@@ -141,6 +142,8 @@ def plot(args: argparse.Namespace) -> None:
             data = noise_lines(rows, published)
         elif args.kind == "column":
             values = column_values(rows, args.column)
+        elif args.kind == "cost":
+            costs = step_costs(rows)
         else:
             compare_rows(rows)
     with flag(f"--out {args.out}", args.out):
@@ -148,6 +151,8 @@ def plot(args: argparse.Namespace) -> None:
             draw_noise(data, args.out)
         elif args.kind == "column":
             draw_column(values, args.out)
+        elif args.kind == "cost":
+            draw_costs(costs, args.out)
         else:
             plots.compare(rows, args.out)
     print(args.out)

@@ -8,7 +8,7 @@ from .plots import STARTS
 
 PROGRAM = "python -m fairseq_eisl.evaluation"
 DESCRIPTION = "Scores the outputs of fairseq-generate, and shows the scores."
-PLOTS = ("compare", "noise", "column")
+PLOTS = ("compare", "noise", "column", "cost")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -96,7 +96,8 @@ def make_parser() -> argparse.ArgumentParser:
         choices=PLOTS,
         default="compare",
         help="compare: bars of BLEU, repetition and length; noise: BLEU against the level of "
-        "noise; column: BLEU against --column (default: %(default)s)",
+        "noise; column: BLEU against --column; cost: time of an epoch, from "
+        "rows of scripts/benchmark_steps.py (default: %(default)s)",
     )
     part.add_argument(
         "--column", metavar="NAME", help="with --kind column: pairs, ngram, or what rows have"

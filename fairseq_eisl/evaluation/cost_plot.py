@@ -1,0 +1,75 @@
+"""Time of an epoch by loss: the paper's comparison of costs, from rows of the step benchmark."""
+
+from typing import List, NamedTuple, Sequence
+
+from .comparison import number, only
+from .drawing import COLOURS, WIDTH, canvas, check_extension, write_title
+from .rows import Row, check_columns
+
+_NEEDED = ("kind", "system", "step_ms", "epoch_s")
+_SAME = ("kind", "batch", "length", "vocabulary", "dtype", "cpu", "threads")
+_UNITS = {
+    "batch": "sentences a batch",
+    "length": "tokens a sentence",
+    "vocabulary": "words in the vocabulary",
+    "threads": "threads",
+}
+
+
+class Costs(NamedTuple):
+    """Systems in the order of their rows, with seconds an epoch and ratios to the first."""
+
+    systems: List[str]
+    seconds: List[float]
+    ratios: List[float]
+    title: str
+
+
+def step_costs(rows: Sequence[Row]) -> Costs:
+    """Collect rows of ``scripts/benchmark_steps.py``; of rows with the same system the last counts.
+
+    :raises ValueError: a column is missing, a time is no number above 0, or rows of different
+        kinds, sizes or machines, whose times are not to be compared.
+    """
+    if not rows:
+        raise ValueError("no rows to draw")
+    check_columns(rows, _NEEDED)
+    for name in _SAME:
+        only(name, [row.get(name, "") for row in rows])
+    last = {row["system"]: row for row in rows}
+    seconds, steps = (
+        [number(row, name) for row in last.values()] for name in ("epoch_s", "step_ms")
+    )
+    if not all(value > 0 for value in (*seconds, *steps)):
+        raise ValueError("step_ms and epoch_s must be above 0")
+    first = next(iter(last.values()))
+    sizes = [f"{first[name]} {unit}" for name, unit in _UNITS.items() if first.get(name)]
+    title = ", ".join(filter(None, [first["kind"], *sizes, first.get("dtype"), first.get("cpu")]))
+    return Costs(list(last), seconds, [step / steps[0] for step in steps], title)
+
+
+def draw_costs(data: Costs, path: str) -> None:
+    """One bar a system, with its seconds and its ratio to the first.
+
+    :raises ValueError: a wrong extension.
+    """
+    check_extension(path)
+    with canvas(path, (WIDTH, 1.4 + 0.35 * len(data.systems))) as figure:
+        axis = figure.subplots()
+        colours = [COLOURS[0 if i == 0 else 1] for i in range(len(data.systems))]
+        places = range(len(data.systems))
+        axis.barh(places, data.seconds, color=colours, edgecolor="black", linewidth=0.6)
+        axis.set_yticks(places, data.systems)
+        axis.invert_yaxis()
+        axis.set_xlim(0, 1.25 * max(data.seconds))
+        axis.set_xlabel("time of an epoch (seconds)")
+        for place, seconds, ratio in zip(places, data.seconds, data.ratios):
+            axis.annotate(
+                f"{seconds:,.0f} s, {ratio:.2f} x",
+                (seconds, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+            )
+        write_title(figure, data.title)
