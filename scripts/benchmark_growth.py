@@ -61,8 +61,8 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, e.g. 0.1 for a try")
     parser.add_argument("--out", help="a CSV file of rows; appended to")
     args = parser.parse_args()
-    if args.repeats < 1 or not 0 < args.scale <= 10:
-        parser.error("--repeats must be 1 or more, --scale above 0 and at most 10")
+    if args.repeats < 1 or not 0.05 <= args.scale <= 10:
+        parser.error("--repeats must be 1 or more, --scale from 0.05 to 10")
     ngrams = orders_of(args.ngrams)
     dtype, device = getattr(torch, args.dtype), torch.device(args.device)
     known = {"ngrams": args.ngrams, "dtype": args.dtype, **provenance()}

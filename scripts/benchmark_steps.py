@@ -5,8 +5,9 @@
     python scripts/benchmark_steps.py --kinds ar --batch 16 --length 32 --repeats 5
 
 A step is forward and backward of a small model (3+3 layers, 128 wide) on random sentences:
-  ar     a Transformer: fairseq's label-smoothed cross entropy, EISL of several orders, and the
-         released way, which decodes the candidate with a forward over the whole prefix a token
+  ar     a Transformer: fairseq's label-smoothed cross entropy, EISL of several orders (decoding
+         its candidate, or with the target as candidate), and the released way, which decodes with
+         a forward of the decoder over the whole prefix for each token
   nat    CMLM: fairseq's nat_loss and EISL
   exact  evaluation of EISL with one forward over the candidate, and exactly
 Systems take turns, so that a slow moment hits them alike; medians. ``epoch_s`` is the time of the
@@ -126,6 +127,7 @@ def systems(kind, task):
         return {**found, "eisl 234": of(eisl(task, "2,3,4"))}
     found = {"cross entropy": of(LabelSmoothedCrossEntropyCriterion(task, False, 0.1))}
     found.update({f"eisl {name}": of(eisl(task, n)) for name, n in ORDERS.items()})
+    found["eisl 12, target"] = of(eisl(task, "1,2", train_decoding="teacher-forcing"))
     found["eisl 12, parallel"] = of(eisl(task, "1,2", parallel_decoding=True))
     found["eisl 12, blocks"] = of(eisl(task, "1,2", output_layer="blocks"))
     return {**found, "released 12": released_step((1, 2))}

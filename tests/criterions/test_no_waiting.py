@@ -13,7 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairseq_eisl
 from fairseq_eisl.criterions import _candidates
+from fairseq_eisl.losses import eisl_loss, feature_log_probs
 from tests.criterions.conftest import SENTENCES
+from tests.devices import needs_cuda
 from tests.toy import NAT_ARCHS
 
 OURS = str(Path(fairseq_eisl.__file__).parent)
@@ -73,3 +75,20 @@ def test_this_test_sees_what_waits(build, monkeypatch, options):
     """Looking whether all candidates have ended is a wait, which on a CPU is made at each step."""
     found = lines_that_wait(build(**options))
     assert any("_candidates" in line and "bool(" in line for line in found)
+
+
+@needs_cuda
+@pytest.mark.parametrize("selection", ["gumbel", "sinkhorn", "hard"])
+def test_cuda_agrees_that_the_loss_does_not_wait(selection):
+    device = torch.device("cuda")
+    logits = torch.randn(4, 7, 50, device=device, requires_grad=True)
+    features = torch.randn(4, 7, 8, device=device, requires_grad=True)
+    weight = torch.randn(50, 8, device=device, requires_grad=True)
+    targets, seeds = torch.randint(50, (4, 6), device=device), torch.arange(4, device=device)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        options = {"ngrams": (1, 2, 0), "selection": selection, "generator": seeds}
+        eisl_loss(logits, targets, **options).backward()
+        feature_log_probs(features, weight, targets).sum().backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
