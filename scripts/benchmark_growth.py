@@ -5,8 +5,8 @@
 
 One of the three is varied, the others stay at the base; the exponent is the slope of a straight
 line through the logarithms of the median times, so 1 is linear growth and 2 quadratic. The last
-row is the share of what works on T x S tensors (sums of n-grams, selection of positions) at the
-longest T; the rest is linear in T.
+rows are the share of what works on T x S tensors (sums of n-grams, selection of positions) at the
+longest T, in the loss and in a whole training step of a small CMLM; the rest is linear in T.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 
+import benchmark_steps as steps
 import torch
 from benchmark_losses import Work, eisl_from_cost, orders_of, synchronise
 
@@ -52,6 +53,15 @@ def from_cost(batch, length, ngrams, device):
     return call
 
 
+def training_step(batch, length, vocabulary, ngrams, dtype, device):
+    """Forward and backward of the CMLM of benchmark_steps.py with EISL."""
+    task = steps.make_task(max(10, vocabulary))
+    model = steps.make_model("nat", task, device, dtype)
+    sample = steps.make_sample("nat", task, batch, length, device)
+    criterion = steps.eisl(task, ngrams)
+    return lambda: steps.train_step(lambda *args: criterion(*args)[0], model, sample, device)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ngrams", default="2,3,4")
@@ -87,12 +97,14 @@ def main():
         rows.append({"what": f"exponent of {axis}", "value": f"{slope:.2f}", "ms": ""})
     batch, length, vocabulary = (scaled({**BASE, "T": GRIDS["T"][-1]}[k]) for k in "BTV")
     work = Work("eisl", (batch, length, vocabulary), ngrams, dtype, device)
-    calls = {"whole": work.step, "part": from_cost(batch, length, ngrams, device)}
+    calls = {"loss": work.step, "part": from_cost(batch, length, ngrams, device)}
+    calls["training step"] = training_step(batch, length, vocabulary, args.ngrams, dtype, device)
     found = medians(calls, args.repeats, device, "T x S")
-    share = found["part"] / found["whole"]
-    rows.append({"what": f"share of T x S at T = {length}", "value": f"{share:.3f}", "ms": ""})
+    for whole in ("loss", "training step"):
+        what, share = f"T x S in the {whole}, T = {length}", found["part"] / found[whole]
+        rows.append({"what": what, "value": f"{share:.3f}", "ms": f"{1e3 * found[whole]:.2f}"})
     for row in rows:
-        print("  ".join([row["what"].ljust(26), str(row["value"]).rjust(8), row["ms"].rjust(10)]))
+        print("  ".join([row["what"].ljust(36), str(row["value"]).rjust(8), row["ms"].rjust(10)]))
     if args.out:
         for row in rows:
             append_row(args.out, {**row, **known})

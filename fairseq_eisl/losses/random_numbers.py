@@ -19,11 +19,10 @@ Seeds = Union[torch.Generator, Tensor, None]
 
 def _mix(x: Tensor) -> Tensor:
     """A 32-bit finaliser (two rounds of xor-shift and multiplication), held in int64."""
-    x = (x ^ (x >> 16)) & _MASK
-    x = (x * 0x7FEB352D) & _MASK
-    x = x ^ (x >> 15)
-    x = (x * 0x846CA68B) & _MASK
-    return x ^ (x >> 16)
+    x = x ^ (x >> 16)  # a new tensor, which the rest may overwrite
+    x.bitwise_and_(_MASK).mul_(0x7FEB352D).bitwise_and_(_MASK)
+    x.bitwise_xor_(x >> 15).mul_(0x846CA68B).bitwise_and_(_MASK)
+    return x.bitwise_xor_(x >> 16)
 
 
 def fold(seeds: Tensor, *values: int) -> Tensor:
@@ -66,9 +65,9 @@ def uniform(seeds: Tensor, *sizes: int) -> Tensor:
         place = torch.arange(1, size + 1, device=seeds.device) * step
         state = _mix(state.unsqueeze(-1) + place)
     # 23 bits and a half: the largest value is 1 - 2**-24, which float32 still tells from 1.
-    return ((state >> 9).to(torch.float32) + 0.5) * 2.0**-23
+    return (state >> 9).to(torch.float32).add_(0.5).mul_(2.0**-23)
 
 
 def gumbel(seeds: Tensor, *sizes: int) -> Tensor:
     """Standard Gumbel numbers, always finite; shape and seeding as :func:`uniform`."""
-    return -torch.log(-torch.log(uniform(seeds, *sizes)))
+    return uniform(seeds, *sizes).log_().neg_().log_().neg_()
