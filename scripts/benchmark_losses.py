@@ -212,7 +212,8 @@ def rows_of(size, names, ngrams, args):
         for base, short in zip(BASES[row["system"] in FEATURES], ("ce", "released")):
             for key in ("total_ms", "peak_logits"):
                 what = {"total_ms": "time", "peak_logits": "memory"}[key]
-                ratio = row[key] / by_name[base][key] if base else ""
+                # At tiny sizes a peak may be too small for the system to have noticed.
+                ratio = row[key] / by_name[base][key] if base and by_name[base][key] else ""
                 row[f"{what}_to_{short}"] = ratio
     return rows
 

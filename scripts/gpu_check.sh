@@ -68,8 +68,8 @@ if [ "$DEVICE" = cuda ]; then
         train.ce.flags.max-tokens=6000 train.eisl.flags.max-tokens=6000)
 else
     step tests 150 python -m pytest -q -p no:cacheprovider tests/losses/test_eisl_values.py
-    step losses_float32 300 "${BENCHMARK[@]}" --sizes 4x8x500 --repeats 2
-    step losses_bfloat16 300 "${BENCHMARK[@]}" --sizes 4x8x500 --repeats 2 --dtype bfloat16
+    step losses_float32 300 "${BENCHMARK[@]}" --sizes 8x16x4000 --repeats 2
+    step losses_bfloat16 300 "${BENCHMARK[@]}" --sizes 8x16x4000 --repeats 2 --dtype bfloat16
     step steps 60 "${STEPS[@]}" --batch 4 --length 8 --vocabulary 500 --repeats 1
     RECIPE=(configs/smoke/multi30k_repeat50.yaml train.ce.flags.max-epoch=1 train.eisl.flags.max-update=5)
 fi
