@@ -78,7 +78,7 @@ step run 190 python -m fairseq_eisl.recipes run "${RECIPE[@]}" name=gpu_check --
 echo "== $(python -c 'import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU", "| torch", torch.__version__)')"
 tail -n 1 "$OUT/tests.log"
 for name in losses_float32 losses_float16 losses_bfloat16 steps; do
-    if [ -e "$OUT/$name.log" ]; then echo "== $name"; grep -E "^(system|kind|eisl|released|label|cross|nat|features|ar|exact) " "$OUT/$name.log" | cut -c1-120 || true; fi
+    if [ -e "$OUT/$name.log" ]; then echo "== $name"; grep -E "^(system|kind|eisl|released|label|cross|nat|features|ar|exact)[a-z_]* " "$OUT/$name.log" | cut -c1-120 || true; fi
 done
 echo "== run"; grep -E "^(system|CE|EISL) " "$OUT/run.log" || true
 say "$SECONDS s in all; rows: $OUT/losses.csv, $OUT/steps.csv, $OUT/run/rows.csv"
