@@ -4,7 +4,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 
-from fairseq_eisl.losses import eisl_loss, reference
+from fairseq_eisl.losses import (
+    EISLOptions,
+    eisl_feature_terms,
+    eisl_logit_terms,
+    eisl_loss,
+    reference,
+)
 from fairseq_eisl.losses.position_selection import SELECTION_ON, SELECTIONS
 from tests.devices import DEVICES
 from tests.losses.eisl_cases import Case, cases, example, gumbel_noise
@@ -16,8 +22,33 @@ fixed = settings(
 )
 
 
+def whole(logits, targets, output_mask, target_mask, case):
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    options = {"generator": case.seeds, "reduction": "none", **case.options}
+    return eisl_loss(logits, targets, **masks, **options)
+
+
+def in_place(logits, *rest):
+    """As in a training step: the logits are no leaf, and lost after the backward."""
+    *tensors, case = rest
+    options = EISLOptions(**case.options)
+    return eisl_logit_terms(logits * 1, *tensors, options, case.seeds, in_place=True).total()
+
+
+def from_features(logits, *rest):
+    """The logits as features, of which the output layer makes the logits."""
+    *tensors, case = rest
+    options = EISLOptions(**case.options)
+    identity = torch.eye(logits.size(2), dtype=logits.dtype, device=logits.device)
+    return eisl_feature_terms(logits, identity, None, *tensors, options, case.seeds).total()
+
+
+VARIANTS = {"whole": whole, "in place": in_place, "from features": from_features}
+
+
 def agree(case: Case, dtype: torch.dtype, device: str = "cpu"):
-    """Both losses of each sentence, and the gradients of a weighted sum of them, are the same."""
+    """Every variant's loss of each sentence, and the gradients of a weighted sum of them, are the
+    reference's."""
     logits = case.logits.detach().to(dtype).requires_grad_()
     batch, positions, _ = logits.shape
     noise = gumbel_noise(case.seeds, positions, case.targets.size(1))
@@ -29,22 +60,16 @@ def agree(case: Case, dtype: torch.dtype, device: str = "cpu"):
     def move(tensor):
         return None if tensor is None else tensor.detach().to(device)
 
-    ours = move(logits).requires_grad_()
-    losses = eisl_loss(
-        ours,
-        move(case.targets),
-        output_mask=move(case.output_mask),
-        target_mask=move(case.target_mask),
-        generator=case.seeds,
-        reduction="none",
-        **case.options,
-    )
     compute_dtype = torch.promote_types(dtype, torch.float32)
-    assert losses.dtype == compute_dtype and losses.requires_grad
-    assert_near(losses, expected, compute_dtype, "value")
-    (losses * move(share).to(losses.dtype)).sum().backward()
-    assert ours.grad.dtype == dtype
-    assert_near(ours.grad, grad, dtype, "gradient")
+    masks = move(case.output_mask), move(case.target_mask)
+    for name, losses_of in VARIANTS.items():
+        ours = move(logits).requires_grad_()
+        losses = losses_of(ours, move(case.targets), *masks, case)
+        assert losses.dtype == compute_dtype and losses.requires_grad
+        assert_near(losses, expected, compute_dtype, f"{name}: value")
+        (losses * move(share).to(losses.dtype)).sum().backward()
+        assert ours.grad.dtype == dtype
+        assert_near(ours.grad, grad, dtype, f"{name}: gradient")
 
 
 @settings(fixed, max_examples=300)
