@@ -26,7 +26,8 @@ def report(
     count: int = 8,
     seed: int = 1,
 ) -> str:
-    """The page. ``published``: rows of a paper, shown apart. ``count``: examples of a run.
+    """The page. ``published``: rows of a paper, shown apart, and faintly in the picture of all
+    runs where they have a ``noise``. ``count``: examples of a run.
 
     The same runs give the same page.
 
@@ -47,7 +48,8 @@ def report(
         if several_levels([row for run in runs for row in run.rows]):
             body.append("<h3>All runs</h3>")
             caption = "BLEU against the level of noise"
-            body += _draw([(caption, lambda path: _noise(_together(runs), path))], numbers)
+            paper = [row for row in published if row.get("noise")]
+            body += _draw([(caption, lambda path: _noise(_together(runs), path, paper))], numbers)
     for i, run in enumerate(runs, 1):
         if len(runs) > 1:
             body.append(f'<h2 id="run-{i}">{report_parts.escape(run.title)}</h2>')
@@ -122,8 +124,8 @@ def _compare(rows: Sequence[Row], path: str) -> None:
     plots.compare(rows, path)
 
 
-def _noise(rows: Sequence[Row], path: str) -> None:
-    draw_noise(noise_lines(rows), path)
+def _noise(rows: Sequence[Row], path: str, published: Sequence[Row] = ()) -> None:
+    draw_noise(noise_lines(rows, published), path)
 
 
 def _together(runs: Sequence[Run]) -> List[Row]:

@@ -223,6 +223,8 @@ def draw(sweep: DictConfig, runs: str) -> List[str]:
         commands["noise.png"] = [*evaluate, "plot", "--kind", "noise", "--rows", rows]
         if sweep.published is not None:
             commands["noise.png"] += ["--published", sweep.published]
+    if sweep.published is not None and _has_sources(sweep.published):
+        commands["report.html"] += ["--published", sweep.published]
     if sweep.column is not None:
         rows = os.path.join(folder, "rows.csv")
         command = [*evaluate, "plot", "--kind", "column", "--column", sweep.column]
@@ -242,6 +244,12 @@ def draw(sweep: DictConfig, runs: str) -> List[str]:
         else:
             drawn.append(path)
     return drawn
+
+
+def _has_sources(published: str) -> bool:
+    """Whether a paper's numbers say what they are and where they come from, as the page wants."""
+    with open(published, encoding="utf-8", newline="") as f:
+        return {"setting", "source"} <= set(next(csv.reader(f), []))
 
 
 def as_table(table: List[Dict[str, str]]) -> str:

@@ -173,3 +173,17 @@ def test_wrong_inputs(run):
         report([])
     with pytest.raises(ValueError, match="bleu is 'high', no number"):
         report([run._replace(rows=[row(bleu="high")])])
+
+
+def test_a_papers_numbers_stand_in_the_picture_of_all_runs(run):
+    """Faintly, and named as the paper's, beside being in the table."""
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    runs = [
+        run._replace(rows=[row(s, noise) for s in ("CE", "EISL")], curves={}, title=noise)
+        for noise in ("repeat:0.3", "repeat:0.5")
+    ]
+    paper = [{**PAPER[0], "setting": "BART-base", "noise": "repeat:0.4"}]
+    page = report(runs, paper)
+    assert "BLEU against the level of noise" in pictures(page)
+    assert "CE, paper" in page and "BART-base" in read(page)
+    assert "CE, paper" not in report(runs, PAPER)

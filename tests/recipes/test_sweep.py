@@ -1,11 +1,12 @@
 """A grid of cells as jobs of this machine."""
 
 import csv
+from types import SimpleNamespace
 
 import pytest
 
 from fairseq_eisl.recipes.schema import RecipeError
-from fairseq_eisl.recipes.sweep import cells, executor_parameters, load_sweep
+from fairseq_eisl.recipes.sweep import cells, draw, executor_parameters, load_sweep
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
 
@@ -45,6 +46,27 @@ def test_a_wrong_cell_stops_the_sweep_before_anything_runs(write, tmp_path):
     code, output = finish(recipes("sweep", path, "--runs", tmp_path / "runs"))
     assert code == 2 and "noise=repaet:0.5: flags.target-noise: " in output
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("header", ["noise,system,bleu,setting,source", "noise,system,bleu", ""])
+def test_the_page_has_a_papers_numbers_that_say_where_they_come_from(
+    write, tmp_path, monkeypatch, header
+):
+    paper = write("paper.csv", f"{header}\nrepeat:0.3,CE,1.0,x,y\n")
+    text = f"name: s\nrecipe: {SMOKE}\naxes:\n  noise: [repeat:0.3, repeat:0.5]\n"
+    loaded = load_sweep(str(write("s.yaml", f"{text}published: {paper}\n")))
+    commands = []
+
+    def run(command, **_):
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep.is_done", lambda *_: True)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep.subprocess.run", run)
+    draw(loaded, str(tmp_path))
+    report, noise = (next(c for c in commands if kind in c) for kind in ("report", "noise"))
+    assert ("--published" in report) == ("source" in header)
+    assert str(paper) in noise
 
 
 def test_parameters_of_the_executor():
