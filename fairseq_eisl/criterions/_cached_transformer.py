@@ -24,10 +24,13 @@ def _own(module: nn.Module, kind: type, *methods: str) -> bool:
     )
 
 
+def _plain(linear: nn.Module) -> bool:
+    return type(linear) is nn.Linear and not (linear._forward_hooks or linear._forward_pre_hooks)
+
+
 def _known_attention(attention: Any) -> bool:
     plain = type(attention) is MultiheadAttention and all(
-        type(getattr(attention, name)) is nn.Linear
-        for name in ("q_proj", "k_proj", "v_proj", "out_proj")
+        _plain(getattr(attention, name)) for name in ("q_proj", "k_proj", "v_proj", "out_proj")
     )
     return plain and not (
         attention.bias_k is not None

@@ -170,7 +170,8 @@ def make_parser() -> argparse.ArgumentParser:
     part.add_argument(
         "--published",
         metavar="CSV",
-        help="a paper's numbers, columns setting, system, bleu, source; shown apart",
+        help="a paper's numbers, columns setting, system, bleu, source; shown apart (with "
+        "noise, too, also faintly in the picture of several runs)",
     )
     part.add_argument("--title", default="", help="of the page, otherwise the run's own")
     part.add_argument(
