@@ -38,6 +38,7 @@ def test_no_text_lies_on_another(tmp_path, figures, systems):
     assert "time of an epoch (seconds)" in texts and "25 s, 1.00 x" in texts
     widths = [bar.get_width() for bar in figures[0].axes[0].patches]
     assert widths == [25 + 5 * i for i in range(len(systems))]
+    assert figures[0].axes[0].yaxis_inverted()  # the first on top
 
 
 @pytest.mark.parametrize(
