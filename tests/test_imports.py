@@ -33,7 +33,8 @@ RULES = {
         {"sacrebleu", "numpy", "pandas"},
         {"bert_score", "bleurt", "sacremoses", "transformers", "torch"},
     ),
-    "checkpoints": Rule({"torch", ".compat", ".evaluation.files"}),
+    "checkpoints": Rule({"torch", ".compat"}),
+    "common": Rule(set()),
     "recipes": Rule({"omegaconf"}, {"submitit"}),
 }
 # Single modules that may do more than their part, and why.
@@ -96,7 +97,9 @@ def broken(path: Path) -> list:
             allowed(name, {"." + part}) if part else name.count(".") == 1 and name[1:] not in RULES
         )
         standard = name.split(".")[0] in sys.stdlib_module_names
-        entries = {".__version__"} | rule.anywhere | extra | (rule.inside if inside else set())
+        entries = (
+            {".__version__", ".common"} | rule.anywhere | extra | (rule.inside if inside else set())
+        )
         if not (own or standard or allowed(name, entries)):
             wrong.append(f"{relative}:{line} imports {name}")
     return wrong
@@ -138,6 +141,9 @@ def test_scripts_are_not_imported():
         ("evaluation/drawing.py", "import matplotlib.pyplot", False),
         ("checkpoints/x.py", "import torch\nfrom ..compat import apply", False),
         ("checkpoints/x.py", "def f():\n    import fairseq", True),
+        ("checkpoints/x.py", "from ..evaluation.rows import Row", True),
+        ("noise/x.py", "from ..common.text_lines import one_line", False),
+        ("common/x.py", "from ..noise import Noise", True),
         ("__init__.py", "def f():\n    from . import compat", False),
         ("__init__.py", "from . import compat, losses", True),
     ],

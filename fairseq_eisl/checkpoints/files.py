@@ -9,8 +9,8 @@ from typing import Any, Dict, Mapping
 
 import torch
 
+from ..common.files import whole_file
 from ..compat import allow_checkpoint_classes
-from ..evaluation.files import whole_file
 
 
 def read_checkpoint(path: str) -> Dict[str, Any]:

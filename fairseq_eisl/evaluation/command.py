@@ -5,13 +5,13 @@ import os
 import sys
 from typing import List, Optional
 
+from ..common.files import read_lines, whole_file
 from . import metrics, plots
 from .column_plot import column_values, draw_column
 from .comparison import compare_rows
 from .cost_plot import draw_costs, step_costs
 from .drawing import check_extension
 from .examples import format_examples, pick
-from .files import read_lines, whole_file
 from .inputs import Refused, flag, pairs, read_hypotheses, read_reference
 from .iterations import iteration_lines
 from .noise_levels import check_noises, noise_lines

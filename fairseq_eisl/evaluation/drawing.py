@@ -5,7 +5,7 @@ import os
 import textwrap
 from typing import Any, Dict, Iterator, Sequence
 
-from .files import whole_file
+from ..common.files import whole_file
 
 EXTENSIONS = (".png", ".svg")
 # Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey.

@@ -3,7 +3,7 @@
 import re
 from typing import Dict, Iterable, List, NamedTuple, Optional
 
-from .files import read_lines
+from ..common.files import read_lines
 
 _LINE = re.compile(r"([STHD])-(\d+)(?:\t(.*))?", re.DOTALL)
 HINT = (

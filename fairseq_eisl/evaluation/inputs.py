@@ -3,7 +3,7 @@
 import contextlib
 from typing import Dict, Iterator, List, Sequence
 
-from .files import read_lines
+from ..common.files import read_lines
 from .generation_log import HINT, read_generation_log
 from .leftovers import check_pieces
 

@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from .files import read_lines
+from ..common.files import read_lines
 from .generation_log import read_generation_log
 from .leftovers import check_pieces
 from .rows import Row, check_columns, read_rows

@@ -5,7 +5,7 @@ import math
 import re
 from typing import Dict, List, NamedTuple, Optional
 
-from .files import read_lines
+from ..common.files import read_lines
 
 
 class Curve(NamedTuple):

@@ -11,7 +11,7 @@ counted. The output is written whole or not at all.
 import argparse
 import os
 
-from fairseq_eisl.evaluation.files import read_lines
+from fairseq_eisl.common.files import read_lines
 from fairseq_eisl.evaluation.generation_log import read_generation_log
 
 

@@ -51,7 +51,8 @@ def test_empty_hypotheses_stay_even_when_an_editor_took_the_tab(read):
 
 def test_only_a_newline_ends_a_line(read):
     text = "caf\u00e9 \r \u2028 \x0b \x85 \U0001f6b2"
-    assert read(generation_log([text, "b"])).hypotheses == [text, "b"]
+    one_sentence = "caf\u00e9         \U0001f6b2"
+    assert read(generation_log([text, "b"])).hypotheses == [one_sentence, "b"]
 
 
 def test_windows_line_ends(read):
@@ -111,5 +112,5 @@ def test_empty_file(read):
 def test_binary_file(tmp_path):
     path = tmp_path / "checkpoint.pt"
     path.write_bytes(b"PK\x03\x04\xff\xfe")
-    with pytest.raises(ValueError, match="checkpoint.pt: no UTF-8 text"):
+    with pytest.raises(ValueError, match="checkpoint.pt: line 1: no UTF-8 text"):
         read_generation_log(str(path))

@@ -6,20 +6,22 @@ import secrets
 import stat
 from typing import Iterator, List
 
+from .text_lines import lines_of
+
 
 def read_lines(path: str) -> List[str]:
     """The lines of a UTF-8 text without their ends; an empty line is an empty string.
 
-    Only ``\\n`` (or ``\\r\\n``) ends a line, as for fairseq-preprocess.
+    What ends a line is said in ``text_lines``.
 
     :raises OSError: the file cannot be read.
     :raises ValueError: it is empty, or no UTF-8 text.
     """
     try:
-        with open(path, encoding="utf-8", newline="\n") as f:
-            lines = [line.rstrip("\r\n") for line in f]
-    except UnicodeDecodeError as err:
-        raise ValueError(f"{path}: no UTF-8 text ({err.reason} at byte {err.start})") from None
+        with open(path, "rb") as f:
+            lines = list(lines_of(f))
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from None
     if not lines:
         raise ValueError(f"{path}: the file is empty")
     return lines
