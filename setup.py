@@ -15,19 +15,31 @@ setup(
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
-    python_requires=">=3.8",
+    # The versions that the pins of constraints.txt, and fairseq's wheels, are there for.
+    python_requires=">=3.11,<3.13",
+    classifiers=[
+        "License :: OSI Approved :: MIT License",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+    ],
     packages=find_packages(include=["fairseq_eisl", "fairseq_eisl.*"]),
+    # Not fairseq: it asks for torchaudio, which it needs for speech only. Beside a torch for CPUs
+    # torchaudio does not load, and transformers, which imports it where it is installed, dies with
+    # it. So fairseq is installed without what it asks for, and the extra `fairseq-deps` has the rest:
+    #   pip install ".[fairseq-deps]" && pip install --no-deps ve-fairseq
     install_requires=[
-        # fairseq's last release does not import on Python 3.11; ve-fairseq is the same
-        # code with its dataclass defaults mended, and installs as `fairseq` too.
-        "fairseq>=0.12.2; python_version < '3.11'",
-        "ve-fairseq>=0.12.3; python_version >= '3.11'",
-        "torch>=2.0",
+        "numpy",
         "omegaconf",
         "sacrebleu>=2.0",
         "sentencepiece",
+        "torch>=2.0",
+        "tqdm",
     ],
     extras_require={
+        "fairseq-deps": [
+            *("bitarray", "cffi", "cython", "hydra-core>=1.0.7", "packaging", "regex"),
+            "scikit-learn",
+        ],
         "test": [
             *("pytest", "pytest-xdist", "hypothesis", "ruff", "mypy"),
             *("matplotlib>=3.7", "submitit>=1.5"),

@@ -1,5 +1,45 @@
 """Prints this folder, for ``--user-dir "$(python -m fairseq_eisl)"``."""
 
+import argparse
+import importlib.util
 import os
+import sys
 
-print(os.path.dirname(os.path.abspath(__file__)))
+from . import __version__
+
+DESCRIPTION = """\
+Prints the folder of the plugin, for fairseq's commands:
+
+  fairseq-train DATA --user-dir "$(python -m fairseq_eisl)" --criterion eisl ...
+
+Other commands, each with a --help of its own:
+
+  python -m fairseq_eisl.recipes       whole experiments from a YAML file
+  python -m fairseq_eisl.noise         noise on a text
+  python -m fairseq_eisl.evaluation    scores, tables, pictures, reports
+  python -m fairseq_eisl.checkpoints   averages of checkpoints
+"""
+NO_FAIRSEQ = """\
+fairseq is not installed here, the losses and the noise work without it. To have it, without the
+torchaudio that it asks for and does not need for text:
+  pip install "fairseq-eisl[fairseq-deps]" && pip install --no-deps ve-fairseq
+"""
+
+
+def main() -> int:
+    """Print the folder; what is missing goes to standard error, so that ``$(...)`` stays a path."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_eisl",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fairseq_eisl {__version__}")
+    parser.parse_args()
+    print(os.path.dirname(os.path.abspath(__file__)))
+    if importlib.util.find_spec("fairseq") is None:
+        sys.stderr.write(NO_FAIRSEQ)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,7 +26,10 @@ use_environment() {
     for part in ${extras//,/ }; do grep -qsxF "$part $state" "$stamp" || missing=yes; done
     if [ -n "$missing" ]; then
         say "installing fairseq_eisl[$extras] and what it needs"
-        python -m pip install -q -c "$ROOT/constraints.txt" -e "$ROOT[$extras]" || die "the installation failed"
+        python -m pip install -q -c "$ROOT/constraints.txt" -e "$ROOT[fairseq-deps,$extras]" || die "the installation failed"
+        # A fairseq that is there stays; setup.py says why it comes without what it asks for.
+        python -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("fairseq"))' || \
+            python -m pip install -q -c "$ROOT/constraints.txt" --no-deps ve-fairseq || die "the installation failed"
         [ -s "$stamp" ] && grep -qF "$state" "$stamp" || : > "$stamp"
         for part in ${extras//,/ }; do echo "$part $state" >> "$stamp"; done
     fi

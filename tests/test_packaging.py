@@ -1,0 +1,53 @@
+"""What an installation says of itself."""
+
+import importlib.metadata
+import re
+
+from tests.toy import ROOT, run_process
+
+METADATA = importlib.metadata.metadata("fairseq-eisl")
+
+
+def test_installing_brings_nothing_that_breaks_transformers():
+    """fairseq asks for torchaudio, which does not load beside a torch for CPUs, and transformers
+    imports torchaudio wherever it is installed."""
+    names = {re.match(r"[\w-]+", need)[0] for need in METADATA.get_all("Requires-Dist")}
+    assert "torch" in names and "hydra-core" in names
+    assert not names & {"fairseq", "ve-fairseq", "torchaudio"}
+    assert "torchaudio" not in (ROOT / "constraints.txt").read_text()
+
+
+def test_everything_that_fairseq_asks_for_is_asked_for_here():
+    """But torchaudio: the two steps of the installation leave nothing out."""
+    asked = importlib.metadata.requires("ve-fairseq")
+    asked = {re.match(r"[\w-]+", need)[0].lower() for need in asked if "extra" not in need}
+    ours = {re.match(r"[\w-]+", need)[0].lower() for need in METADATA.get_all("Requires-Dist")}
+    assert asked - ours == {"torchaudio"}
+
+
+def test_the_python_versions_are_those_of_the_pins():
+    assert METADATA["Requires-Python"] in ("<3.13,>=3.11", ">=3.11,<3.13")
+    versions = [text.rpartition(" ")[2] for text in METADATA.get_all("Classifier")]
+    assert {"3.11", "3.12"} <= set(versions)
+
+
+def test_python_m_has_help_and_a_version():
+    code, output = run_process("python", "-m", "fairseq_eisl", "--help", cwd=ROOT)
+    assert code == 0 and "--user-dir" in output and "fairseq_eisl.recipes" in output
+    code, output = run_process("python", "-m", "fairseq_eisl", "--version", cwd=ROOT)
+    assert (code, output.split()) == (0, ["fairseq_eisl", METADATA["Version"]])
+    code, output = run_process("python", "-m", "fairseq_eisl", "user-dir", cwd=ROOT)
+    assert code == 2 and "unrecognized arguments: user-dir" in output
+
+
+def test_without_fairseq_python_m_says_how_to_get_it(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'fairseq' else find(name, *a)\n"
+    )
+    env = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    code, output = run_process("python", "-m", "fairseq_eisl", cwd=tmp_path, env=env)
+    path, *hint = output.splitlines()
+    assert code == 0 and path.endswith("fairseq_eisl")
+    assert "pip install --no-deps ve-fairseq" in "\n".join(hint)

@@ -1,0 +1,114 @@
+"""Every command block of the README runs as it is written, in the README's order, in one folder.
+
+What would take hours is made short outside of the blocks: commands of these names stand first on
+PATH and add flags (a few updates, small sizes). Experiments on data that would be fetched are
+planned, which checks all their files, keys and flags, and not run.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.conftest import TINY
+from tests.toy import ROOT, environment
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```bash\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+# Blocks that CI runs otherwise, and how.
+ELSEWHERE = {
+    "pip install": "the environment of every CI run is made by these commands, see common.sh",
+}
+PYTHON = f"""#!{sys.executable}
+import os, sys
+words, tiny, here = sys.argv[1:], {TINY!r}, os.environ["README_FOLDER"]
+if words[:2] == ["-m", "fairseq_eisl.recipes"]:
+    command, config = words[2:4]
+    if command != "plan" and "configs/smoke" not in config:
+        words[2:3] = {{"run": ["plan"], "sweep": ["sweep", "--plan"]}}[command]
+    elif command == "run":
+        words += tiny
+    elif command == "sweep":
+        words += tiny
+    words += ["--runs", os.path.join(here, "runs")]
+elif words and os.path.basename(words[0]).startswith("benchmark_"):
+    words += {{
+        "benchmark_losses.py": ["--sizes", "2x4x100", "--repeats", "1"],
+        "benchmark_steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
+        "benchmark_growth.py": ["--scale", "0.02", "--repeats", "1"],
+    }}[os.path.basename(words[0])]
+os.execv({sys.executable!r}, ["python", *words])
+"""
+TRAIN = f"""#!{sys.executable}
+import os, sys
+cut = "--cpu --max-update 6 --save-interval-updates 1 --validate-interval-updates 3 --num-workers 0"
+train = {str(Path(sys.executable).parent / "fairseq-train")!r}
+os.execv(train, [train, *sys.argv[1:], *cut.split()])
+"""
+GENERATE = TRAIN.replace("fairseq-train", "fairseq-generate").replace(
+    "--max-update 6 --save-interval-updates 1 --validate-interval-updates 3 ", ""
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A checkout that may be written to, with the files that the blocks take for given."""
+    here = tmp_path_factory.mktemp("readme")
+    for name in ("fairseq_eisl", "scripts", "configs", "data", "constraints.txt", "setup.py"):
+        os.symlink(ROOT / name, here / name)
+    commands = here / "bin"
+    commands.mkdir()
+    for name, text in (("python", PYTHON), ("fairseq-train", TRAIN), ("fairseq-generate", GENERATE)):
+        (commands / name).write_text(text)
+        (commands / name).chmod(0o755)
+    for name in ("multi30k", "wmt14", "bart.base"):  # read by the plans, which hash them
+        (here / name).mkdir()
+    for name in ("model.pt", "dict.txt", "encoder.json", "vocab.bpe"):
+        (here / "bart.base" / name).write_text("{}")
+    return here
+
+
+def run_block(block, folder):
+    path = [str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    extra = {"FAIRSEQ_EISL_VENV": "none", "README_FOLDER": str(folder), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        cwd=folder,
+        env={**environment(), **extra, "PATH": os.pathsep.join(path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+
+
+def test_there_are_blocks_and_no_placeholders():
+    assert len(BLOCKS) >= 8
+    for block in BLOCKS:
+        assert not re.search(r"\[[a-z.-]+=|\bDIR\b|\bDATA\b|\.\.\.", block), block
+
+
+def test_every_command_block_runs_as_it_is_written(folder):
+    """One test: a block reads what those before it wrote."""
+    for block in BLOCKS:
+        if any(block.startswith(start) for start in ELSEWHERE):
+            continue
+        block = re.sub(r"^bash scripts/test.sh.*\n", "", block, flags=re.MULTILINE)  # this run
+        done = run_block(block, folder)
+        assert done.returncode == 0, f"{block}\n{done.stdout[-4000:]}"
+    for side in ("eisl", "nat_eisl"):
+        assert (folder / "toy" / side / "test.out").read_text().count("\nH-") == 400
+    assert len(list(folder.glob("runs/*/report.html"))) >= 3
+
+
+def test_what_is_installed_is_what_the_readme_installs():
+    (block,) = (block for block in BLOCKS if block.startswith("pip install"))
+    common = (ROOT / "scripts/lib/common.sh").read_text()
+    for line in block.splitlines():
+        words = line.split("#")[0].split()[2:]
+        for word in words:
+            assert re.sub(r'^"\.\[|,?plots\]"$', "", word) in common, word
