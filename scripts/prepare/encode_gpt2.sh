@@ -2,18 +2,34 @@
 # A corpus as GPT-2's BPE pieces, written as numbers, which is what BART reads.
 #   bash scripts/prepare/encode_gpt2.sh TEXT DEST SOURCE TARGET BART
 # TEXT has {train,valid,test}.{SOURCE,TARGET}; DEST gets the same files in pieces. BART is a folder
-# with encoder.json and vocab.bpe.
+# with encoder.json and vocab.bpe. White space of any kind is a space, and how many lines that
+# touched is said.
 # Needs the environment of the package (python with fairseq) on PATH.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../lib/common.sh"
-[ $# -eq 5 ] || die "usage: encode_gpt2.sh TEXT DEST SOURCE TARGET BART"
+[ $# -eq 5 ] || die "usage: encode_gpt2.sh TEXT DEST SOURCE TARGET BART (--help says more)"
 text="$1" dest="$2" source="$3" target="$4" bart="$5"
+destination "$dest"
 for file in encoder.json vocab.bpe; do [ -s "$bart/$file" ] || die "$bart has no file $file"; done
+for file in {train,valid,test}.{"$source","$target"}; do
+    [ -s "$text/$file" ] || die "$text has no file $file (or an empty one)"
+done
 mkdir -p "$dest"
 encoder="$(python -c 'import os, fairseq; print(os.path.dirname(fairseq.__file__))')/examples/roberta/multiprocessing_bpe_encoder.py"
+plain="$(mktemp -d "$dest/.plain-XXXXXX")"
+trap 'rm -rf "$plain"' EXIT
 for split in train valid test; do
-    # Both sides at once: starting the encoder takes longer than a small file.
+    # Both sides at once: starting the encoder takes longer than a small file, and it stops where
+    # the shorter one ends.
+    inputs=("$plain/$split".{"$source","$target"})
+    outputs=("$dest/$split".{"$source","$target"})
+    sentences "$text/$split.$source" "${inputs[0]}" "$text/$split.$target" "${inputs[1]}"
     python "$encoder" --encoder-json "$bart/encoder.json" --vocab-bpe "$bart/vocab.bpe" --keep-empty \
-        --inputs "$text/$split".{"$source","$target"} --outputs "$dest/$split".{"$source","$target"} \
+        --inputs "${inputs[@]}" --outputs "${outputs[0]}.part" "${outputs[1]}.part" \
         --workers 2 2> "$dest/encode.log" || die "encoding $split failed: $dest/encode.log"
+    for side in 0 1; do
+        [ "$(wc -l < "${inputs[side]}")" = "$(wc -l < "${outputs[side]}.part")" ] || \
+            die "encoding $split failed: ${outputs[side]}.part has not as many lines as the text"
+    done
+    for output in "${outputs[@]}"; do mv "$output.part" "$output"; done
 done
