@@ -95,10 +95,15 @@ class TargetNoise(TranslationTask):
             if not os.path.exists(path):
                 raise ValueError(
                     "--target-noise-gpt2-encoder: the dictionary holds GPT-2 piece numbers, and "
-                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path}"
+                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path} "
+                    "(numbers that are words: --target-noise-bpe none)"
                 )
             pieces = read_gpt2_encoder(path)
-        return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, tgt_dict.unk(), scheme, pieces)
+        unk = tgt_dict.unk()
+        try:
+            return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, unk, scheme, pieces)
+        except ValueError as err:
+            raise ValueError(f"--target-noise-bpe {scheme}: {err}") from None
 
     def build_model(self, cfg, from_checkpoint=False):
         model = super().build_model(cfg, from_checkpoint)
