@@ -6,7 +6,7 @@ Whatever turns a corpus into what ``fairseq-preprocess`` or a segmentation reads
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from .files import whole_file
@@ -32,6 +32,10 @@ class TextReport:
     windows_ends: int = 0
     sentence_symbols: int = 0
     in_pieces: int = 0
+
+    def for_pieces(self) -> "TextReport":
+        """The same for a text that is split into pieces, where fairseq's symbols do no harm."""
+        return replace(self, sentence_symbols=0)
 
     def notes(self) -> List[str]:
         """What a user should know, a sentence each; nothing where the text is plain.
@@ -131,8 +135,6 @@ def prepare_files(
                             out.write(transform(line) + "\n")
                 except ValueError as err:
                     raise ValueError(f"{source}: {err}") from None
-            if transform is not str:
-                report.sentence_symbols = 0  # they are in pieces now
             if not report.lines:
                 raise ValueError(f"{source}: the file is empty")
             if report.lines != reports[0].lines:
@@ -145,8 +147,8 @@ def prepare_files(
     return reports
 
 
-def print_notes(files: Sequence[Tuple[str, str]], reports: Sequence[TextReport], out) -> None:
-    """What was touched, a line each on the text stream ``out``."""
-    for (source, _), report in zip(files, reports):
+def print_notes(names: Sequence[str], reports: Sequence[TextReport], out) -> None:
+    """What was touched in the texts of these names, a line each on the text stream ``out``."""
+    for name, report in zip(names, reports):
         for note in report.notes():
-            print(f"{source}: {note}", file=out)
+            print(f"{name}: {note}", file=out)

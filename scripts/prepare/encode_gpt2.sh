@@ -15,15 +15,19 @@ for file in {train,valid,test}.{"$source","$target"}; do
     [ -s "$text/$file" ] || die "$text has no file $file (or an empty one)"
 done
 mkdir -p "$dest"
-encoder="$(python -c 'import os, fairseq; print(os.path.dirname(fairseq.__file__))')/examples/roberta/multiprocessing_bpe_encoder.py"
 plain="$(mktemp -d "$dest/.plain-XXXXXX")"
 trap 'rm -rf "$plain"' EXIT
+for split in train valid test; do
+    sentences --for-pieces "$text/$split.$source" "$plain/$split.$source" \
+        "$text/$split.$target" "$plain/$split.$target"
+done
+# Without its import, which takes seconds.
+encoder="$(python -c 'import importlib.util as u, os; print(os.path.dirname(u.find_spec("fairseq").origin))')/examples/roberta/multiprocessing_bpe_encoder.py"
 for split in train valid test; do
     # Both sides at once: starting the encoder takes longer than a small file, and it stops where
     # the shorter one ends.
     inputs=("$plain/$split".{"$source","$target"})
     outputs=("$dest/$split".{"$source","$target"})
-    sentences "$text/$split.$source" "${inputs[0]}" "$text/$split.$target" "${inputs[1]}"
     python "$encoder" --encoder-json "$bart/encoder.json" --vocab-bpe "$bart/vocab.bpe" --keep-empty \
         --inputs "${inputs[@]}" --outputs "${outputs[0]}.part" "${outputs[1]}.part" \
         --workers 2 2> "$dest/encode.log" || die "encoding $split failed: $dest/encode.log"

@@ -20,18 +20,27 @@ for file in {train,valid,test}.{"$source","$target"}; do
 done
 pieces() { package_python "$ROOT/scripts/prepare/sentencepiece_bpe.py" "$@" || exit 2; }
 mkdir -p "$dest"
+plain="$(mktemp -d "$dest/.plain-XXXXXX")"
+trap 'rm -rf "$plain"' EXIT
+for split in train valid test; do
+    sentences --for-pieces --mark-is-space "$text/$split.$source" "$plain/$split.$source" \
+        "$text/$split.$target" "$plain/$split.$target"
+done
+for file in mono.{train,valid}."$target"; do
+    [ ! -e "$text/$file" ] || sentences --for-pieces --mark-is-space "$text/$file" "$plain/$file"
+done
 # In the order of the alphabet, so that a corpus has one segmentation in both directions.
-mapfile -t sides < <(printf '%s\n' "$text/train.$source" "$text/train.$target" | LC_ALL=C sort)
+mapfile -t sides < <(printf '%s\n' "$plain/train.$source" "$plain/train.$target" | LC_ALL=C sort)
 pieces train --size "$size" --model "$dest/bpe" ${blank[@]+--blank="$blank"} -- "${sides[@]}"
 for split in train valid test; do
     files=()
     for language in "$source" "$target"; do
-        files+=("$text/$split.$language" "$dest/$split.$language")
+        files+=("$plain/$split.$language" "$dest/$split.$language")
     done
     pieces encode --model "$dest/bpe.model" -- "${files[@]}"
 done
 for file in mono.{train,valid}."$target"; do
-    [ ! -e "$text/$file" ] || pieces encode --model "$dest/bpe.model" -- "$text/$file" "$dest/$file"
+    [ ! -e "$plain/$file" ] || pieces encode --model "$dest/bpe.model" -- "$plain/$file" "$dest/$file"
 done
 run "$dest/dictionary.log" fairseq-preprocess -s "$source" -t "$target" --trainpref "$dest/train" \
     --destdir "$dest/dictionary" --joined-dictionary --dict-only

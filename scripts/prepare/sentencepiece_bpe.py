@@ -113,7 +113,8 @@ def encode(args):
         if len(args.files) % 2:
             raise ValueError(f"FROM TO are needed in pairs, not {len(args.files)} files")
         files = list(zip(args.files[::2], args.files[1::2]))
-        print_notes(files, prepare_files(files, pieces, mark_is_space=True), sys.stderr)
+        reports = prepare_files(files, pieces, mark_is_space=True)
+        print_notes(args.files[::2], [r.for_pieces() for r in reports], sys.stderr)
         return
     report = TextReport()
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
@@ -122,7 +123,7 @@ def encode(args):
             print(pieces(line))
     except ValueError as err:
         raise ValueError(f"standard input, {err}") from None
-    print_notes([("standard input", "")], [report], sys.stderr)
+    print_notes(["standard input"], [report.for_pieces()], sys.stderr)
 
 
 def taken(symbol):

@@ -25,6 +25,11 @@ def main():
         action="store_true",
         help="the character U+2581, sentencepiece's mark of a space, becomes a space, too",
     )
+    parser.add_argument(
+        "--for-pieces",
+        action="store_true",
+        help="the text will be split into pieces, so that <pad> and the like in it do no harm",
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="FROM TO, as often as needed")
     args = parser.parse_args()
     if len(args.files) % 2:
@@ -36,7 +41,9 @@ def main():
         raise SystemExit(f"{parser.prog}: {err.filename}: {err.strerror}") from None
     except ValueError as err:
         raise SystemExit(f"{parser.prog}: {err}") from None
-    print_notes(files, reports, sys.stderr)
+    if args.for_pieces:
+        reports = [report.for_pieces() for report in reports]
+    print_notes(args.files[::2], reports, sys.stderr)
 
 
 if __name__ == "__main__":
