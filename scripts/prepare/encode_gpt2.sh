@@ -23,17 +23,18 @@ for split in train valid test; do
 done
 # Without its import, which takes seconds.
 encoder="$(python -c 'import importlib.util as u, os; print(os.path.dirname(u.find_spec("fairseq").origin))')/examples/roberta/multiprocessing_bpe_encoder.py"
-for split in train valid test; do
-    # Both sides at once: starting the encoder takes longer than a small file, and it stops where
-    # the shorter one ends.
-    inputs=("$plain/$split".{"$source","$target"})
-    outputs=("$dest/$split".{"$source","$target"})
-    python "$encoder" --encoder-json "$bart/encoder.json" --vocab-bpe "$bart/vocab.bpe" --keep-empty \
-        --inputs "${inputs[@]}" --outputs "${outputs[0]}.part" "${outputs[1]}.part" \
-        --workers 2 2> "$dest/encode.log" || die "encoding $split failed: $dest/encode.log"
-    for side in 0 1; do
-        [ "$(wc -l < "${inputs[side]}")" = "$(wc -l < "${outputs[side]}.part")" ] || \
-            die "encoding $split failed: ${outputs[side]}.part has not as many lines as the text"
-    done
-    for output in "${outputs[@]}"; do mv "$output.part" "$output"; done
+# All files as one: starting the encoder takes longer than a small file.
+files=({train,valid,test}.{"$source","$target"})
+(cd "$plain" && cat "${files[@]}") > "$plain/all"
+python "$encoder" --encoder-json "$bart/encoder.json" --vocab-bpe "$bart/vocab.bpe" --keep-empty \
+    --inputs "$plain/all" --outputs "$plain/pieces" --workers 2 2> "$dest/encode.log" || \
+    die "encoding failed: $dest/encode.log"
+[ "$(wc -l < "$plain/pieces")" = "$(wc -l < "$plain/all")" ] || \
+    die "encoding failed: GPT-2's encoder has not given a line for each line ($dest/encode.log)"
+first=1
+for file in "${files[@]}"; do
+    last=$((first + $(wc -l < "$plain/$file") - 1))
+    sed -n "$first,${last}p;${last}q" "$plain/pieces" > "$plain/$file.part"
+    first=$((last + 1))
 done
+for file in "${files[@]}"; do mv "$plain/$file.part" "$dest/$file"; done
