@@ -13,6 +13,7 @@ from fairseq.tasks.translation import TranslationTask
 
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
+from ..noise.segmentation import is_number
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,8 @@ class TargetNoise(TranslationTask):
             scheme = detect_scheme(tgt_dict.symbols, tgt_dict.nspecial)
             logger.info(f"target words are split as: {scheme} (--target-noise-bpe)")
         pieces = None
-        if scheme == "gpt2" and not any(s.startswith("\u0120") for s in tgt_dict.symbols):
+        own = tgt_dict.symbols[tgt_dict.nspecial :]
+        if scheme == "gpt2" and sum(map(is_number, own)) > len(own) / 2:
             path = self.cfg.target_noise_gpt2_encoder or os.path.join(
                 utils.split_paths(self.cfg.data)[0], "encoder.json"
             )
