@@ -73,8 +73,10 @@ def prepared_lines(
 
     Raises:
         ValueError: a line is no UTF-8 text; the message begins with ``line N``. Or, at the end,
-            most lines begin with the mark: the text is in pieces already.
+            most lines begin with the mark: the text is in pieces already. Or its only line is
+            parted by carriage returns, as old Macs wrote lines.
     """
+    raw = ""
     for raw in decoded_lines(stream):
         text = without_end(raw)
         report.lines += 1
@@ -88,6 +90,11 @@ def prepared_lines(
         if "<" in text:
             report.sentence_symbols += not SENTENCE_SYMBOLS.isdisjoint(text.split())
         yield text
+    if report.lines == 1 and raw.count("\r") > 1 and "\n" not in raw:
+        raise ValueError(
+            "lines end in carriage returns alone, as on old Macs; write a newline at their ends "
+            "(tr '\\r' '\\n')"
+        )
     if report.in_pieces > max(report.lines / 2, 1):
         raise ValueError(
             f"{report.in_pieces:,} of {report.lines:,} lines begin with {SPACE_MARK} (U+2581): the "

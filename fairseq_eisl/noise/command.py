@@ -7,8 +7,9 @@ from typing import Iterable, List, Optional, Set, TextIO
 
 from ..common.text_lines import lines_of
 from .operators import Context, example_rng
-from .segmentation import detect_scheme, is_padding_word
+from .segmentation import detect_scheme, is_number, is_padding_word
 from .spec import KINDS, parse_noise
+from .words import whole_words
 
 PROGRAM = "python -m fairseq_eisl.noise"
 DESCRIPTION = """\
@@ -44,13 +45,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_vocabulary(path: str) -> List[str]:
-    """The first column of each non-empty line, without fairseq's padding symbols."""
+    """The first column of each non-empty line, without fairseq's padding symbols.
+
+    Of a dictionary of pieces the whole words, as the task draws them, without marks.
+    Raises ValueError for a file without a word.
+    """
     with open(path, "rb") as f:
         try:
             words = [line.split()[0] for line in lines_of(f) if line.strip()]
         except ValueError as err:
             raise ValueError(f"{path}: {err}") from None
     words = [word for word in words if not is_padding_word(word)]
+    scheme = detect_scheme(words, 0)
+    # Numbers may be GPT-2's, but nothing here says which pieces they are.
+    if scheme != "none" and not all(map(is_number, words)):
+        words = whole_words(words, scheme)
     if not words:
         raise ValueError(f"there is no word in {path!r}")
     return words

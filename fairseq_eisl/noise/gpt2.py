@@ -1,8 +1,9 @@
 """GPT-2's byte-level BPE: how a word is written that moves to or from a sentence's start."""
 
+import contextlib
 import json
 import unicodedata
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Iterable, List, Optional, Tuple
 
 SPACE = "\u0120"
 _CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
@@ -32,6 +33,20 @@ def byte_alphabet() -> List[str]:
     seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = iter(range(256, 512))
     return [chr(byte if byte in seen else next(others)) for byte in range(256)]
+
+
+def plain_text(pieces: Iterable[str]) -> List[str]:
+    """Pieces in the byte alphabet as text; those that are no text by themselves are left out.
+
+    >>> plain_text(["caf\u00c3\u00a9", "\u00c3"])
+    ['café']
+    """
+    values = {character: byte for byte, character in enumerate(byte_alphabet())}
+    found = []
+    for piece in pieces:
+        with contextlib.suppress(KeyError, UnicodeDecodeError):
+            found.append(bytes(values[character] for character in piece).decode("utf-8"))
+    return found
 
 
 class Speller:

@@ -7,7 +7,7 @@ sequences of dictionary ids.
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from .gpt2 import Speller
+from .gpt2 import Speller, plain_text
 from .segmentation import KINDS, SCHEMES, is_number, is_padding_word
 
 Ids = Tuple[int, ...]
@@ -228,3 +228,15 @@ class WordUnits:
             for i in range(self._specials, len(self._open))
             if not self._open[i] and not self._glued[i] and i not in no_words
         ]
+
+
+def whole_words(symbols: Sequence[str], scheme: str) -> List[str]:
+    """The symbols of a dictionary of pieces that are words by themselves, without their marks.
+
+    >>> whole_words(["\u2581the", "s", "\u2581", "\u2581cat"], "sentencepiece")
+    ['the', 'cat']
+    """
+    units, marks = WordUnits(["<unk>", *symbols], 1, 0, scheme), KINDS[scheme]
+    found = [symbols[i - 1] for (i,) in units.vocabulary()]
+    words = [word[len(marks.before) : len(word) - len(marks.after)] for word in found]
+    return plain_text(words) if scheme == "gpt2" else words

@@ -86,6 +86,7 @@ def test_files_are_written(files, tmp_path):
         (b"a\n\xff\n", b"x\ny\n", "de: line 2: no UTF-8 text"),
         ("a\n".encode("utf-16"), b"x\n", "de: line 1: no UTF-8 text"),
         (b"a\n", b"", "en: the file is empty"),
+        (b"a\rb\rc\r", b"x\ry\rz\r", "de: lines end in carriage returns alone"),
         ("\ufeff".encode(), b"", "de: the file is empty"),
     ],
 )

@@ -118,6 +118,24 @@ def test_the_vocabulary_has_the_same_lines(run, tmp_path):
         command.read_vocabulary(str(path))
 
 
+@pytest.mark.parametrize(
+    "pieces, words",
+    [
+        ("\u2581a b \u2581 \u2581c\u00e9", ["a", "c\u00e9"]),
+        ("a b@@ c@@ c\u00e9", ["a", "c\u00e9"]),
+        ("\u0120a b \u0120c\u00c3\u00a9 \u0120\u00c3 \u0120", ["a", "c\u00e9"]),
+        ("a ##b c\u00e9", ["a", "c\u00e9"]),
+        ("a</w> b c\u00e9</w>", ["a", "c\u00e9"]),
+        ("a\u2581 b c\u00e9\u2581 \u2581", ["a", "c\u00e9"]),
+        ("20001 20002 30000", ["20001", "20002", "30000"]),
+    ],
+)
+def test_a_vocabulary_of_pieces_gives_whole_words(tmp_path, pieces, words):
+    path = tmp_path / "dict"
+    path.write_text("".join(f"{piece} 1\n" for piece in pieces.split()), encoding="utf-8")
+    assert command.read_vocabulary(str(path)) == words
+
+
 @pytest.mark.parametrize("spec", ["", " ", ","])
 def test_an_empty_noise_is_refused(run, capsys, spec):
     assert "choose from none" in refuse(capsys, run, "a b\n", "--noise", spec)
