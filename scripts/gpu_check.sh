@@ -18,7 +18,6 @@ while [ $# -gt 0 ]; do
         --wheels) WHEELS="${2:?--wheels needs a folder}"; shift 2 ;;
         --data) DATA_DIR="${2:?--data needs a folder}"; shift 2 ;;
         --cpu) DEVICE=cpu; shift ;;
-        -h|--help) show_help "$0"; exit 0 ;;
         *) die "unknown option $1 (choose from --out, --wheels, --data, --cpu)" ;;
     esac
 done

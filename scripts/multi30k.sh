@@ -13,7 +13,6 @@
 # seed=2, device=cpu, train.eisl.flags.lr=1e-4. Run it again to go on after a kill.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-case "${1:-}" in -h|--help) show_help "$0"; exit 0 ;; esac
 choose "the model" "${1:-}" small bart_small bart
 [ $# -ge 2 ] && [[ "$2" != *=* ]] || die "the second argument is the noise, e.g. repeat:0.5"
 model="$1" noise="$2"; shift 2

@@ -9,7 +9,6 @@
 # train.ce.flags.max-epoch=2, train.ce.flags.init-weights=FILE (of another model, where names agree).
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-case "${1:-}" in -h|--help) show_help "$0"; exit 0 ;; esac
 choose "the model" "${1:-}" nat nat_kd nacrf inat levt cmlm
 model="$1"; shift
 run_recipe "nat/${model}_small" "$@"

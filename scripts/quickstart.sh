@@ -6,5 +6,4 @@
 # It runs configs/smoke/quickstart.yaml, whose settings key=value changes, e.g. seed=2 noise=blank:0.3.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-case "${1:-}" in -h|--help) show_help "$0"; exit 0 ;; esac
 run_recipe smoke/quickstart "$@"

@@ -6,7 +6,6 @@
 # DIR has {train,valid,test}.{en,de}, tokenised. Settings of configs/wmt14/MODEL.yaml.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-case "${1:-}" in -h|--help) show_help "$0"; exit 0 ;; esac
 choose "the model" "${1:-}" {nat,nacrf,inat,levt,cmlm}{,_kd} small
 model="$1"; shift
 run_recipe "wmt14/$model" "$@"

@@ -6,7 +6,6 @@
 # DIR has {train,valid,test}.{de,en}, tokenised. Settings of configs/wmt18/MODEL.yaml.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-case "${1:-}" in -h|--help) show_help "$0"; exit 0 ;; esac
 choose "the model" "${1:-}" small bart
 model="$1"; shift
 if [ "$model" = bart ] && [[ " $*" != *" data.gpt2="* ]]; then

@@ -1,6 +1,7 @@
 """The shell scripts: help, wrong options, and the rules of the recipe, without training."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from tests.recipes.conftest import TINY
 
 ROOT = Path(__file__).resolve().parents[1]
+SHELL = [path for path in sorted(ROOT.glob("scripts/**/*.sh")) if path.parent.name != "lib"]
 SCRIPTS = sorted(ROOT.glob("scripts/**/*.sh")) + [ROOT / ".ci/run"]
 
 
@@ -63,13 +65,68 @@ def test_wrong_options_are_named(tmp_path, arguments, message):
     assert done.returncode != 0 and message in done.stderr
 
 
-def test_a_file_with_another_checksum_is_refused_and_removed(tmp_path):
+def test_a_file_with_another_checksum_is_refused(tmp_path):
+    """A part of Multi30k is a text of one's own, and the refusal says how it is prepared."""
     data = tmp_path / "data"
     data.mkdir()
     (data / "train.lc.norm.tok.de").write_text("ein anderer text\n")
     done = bash(ROOT / "scripts/prepare/multi30k.sh", tmp_path / "out", "--data", data)
     assert done.returncode == 2 and "sha256" in done.stderr
     assert list((tmp_path / "out").iterdir()) == []
+    assert (data / "train.lc.norm.tok.de").read_text() == "ein anderer text\n"
+    assert "data.prepare=text" in done.stderr and done.stderr.count("\n") == 1
+    # The command that it names works.
+    for split in ("train", "valid", "test"):
+        for language in ("de", "en"):
+            (data / f"{split}.{language}").write_text("ein satz\n")
+    named = re.search("bash (scripts/prepare/text.sh .*?);", done.stderr)[1].split()
+    done = bash(ROOT / named[0], *named[1:])
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/test.en").read_text() == "ein satz\n"
+
+
+@pytest.mark.parametrize("script", SHELL, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("flags", [["-h"], ["--help"], ["out", "--help"]], ids=" ".join)
+def test_help_has_no_side_effects(tmp_path, script, flags):
+    """The comment that a script begins with; nothing is fetched, installed or written."""
+    copy = tmp_path / "there"
+    copy.mkdir()
+    # Whatever a script would start is missing.
+    for name in ("bash", "sed", "dirname", "date"):
+        (copy / name).symlink_to(shutil.which(name))
+    done = subprocess.run(
+        ["bash", str(script), *flags],
+        **{"capture_output": True, "text": True, "stdin": subprocess.DEVNULL},
+        cwd=tmp_path,
+        env={"PATH": str(copy)},
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    assert f"{script.name} " in done.stdout and "set -euo" not in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+@pytest.mark.parametrize("script", sorted(ROOT.glob("scripts/prepare/*.py")), ids=lambda p: p.name)
+def test_help_of_python_scripts(tmp_path, script):
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"],
+        **{"capture_output": True, "text": True, "cwd": tmp_path},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0 and "usage: " in done.stdout and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("script", sorted(ROOT.glob("scripts/prepare/*.sh")), ids=lambda p: p.name)
+def test_no_arguments_are_one_line(tmp_path, script):
+    done = bash(script)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"usage: {script.name} " in done.stderr
+
+
+@pytest.mark.parametrize("script", ["toy.sh", "multi30k.sh", "bart_base.sh"])
+def test_an_option_is_no_folder_to_write_to(script):
+    done = bash(ROOT / "scripts/prepare" / script, "--data")
+    assert done.returncode == 2 and "comes first, not --data" in done.stderr
+    assert not os.path.exists("--data")
 
 
 def test_a_script_is_a_recipe(tmp_path):

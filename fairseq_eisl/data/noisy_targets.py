@@ -56,12 +56,13 @@ class TargetCorruption:
         rng = example_rng(self.seed, index, epoch)
         clean = ids[start:end]
         words = self.noise(self.units.split(clean), rng, self._context)
-        noisy, cut = self.units.join(words, clean), False
+        blank = self._context.blank
+        noisy, cut = self.units.join(words, clean, blank), False
         if self.max_length and len(ids) <= self.max_length:
             room = self.max_length - start - (len(ids) - end)
             while len(noisy) > room:
                 words.pop()
-                noisy, cut = self.units.join(words, clean), True
+                noisy, cut = self.units.join(words, clean, blank), True
         return ids[:start] + noisy + ids[end:], cut
 
 

@@ -1,8 +1,10 @@
 """Noise on targets: operators, specifications and word units. Plain Python."""
 
+from .gpt2 import read_gpt2_encoder
 from .operators import Context, example_rng
+from .segmentation import SCHEMES, detect_scheme
 from .spec import KINDS, NoiseSpec, parse_noise
-from .words import SCHEMES, WordUnits, detect_scheme, read_gpt2_encoder
+from .words import WordUnits
 
 __all__ = [
     "KINDS",

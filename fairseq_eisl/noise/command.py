@@ -3,12 +3,15 @@
 import argparse
 import sys
 import time
-from typing import BinaryIO, Iterable, Iterator, List, Optional, TextIO
+from typing import Iterable, List, Optional, Set, TextIO
 
+from ..common.text_lines import lines_of
 from .operators import Context, example_rng
+from .segmentation import detect_scheme, is_number, is_padding_word
 from .spec import KINDS, parse_noise
-from .words import is_padding_word
+from .words import whole_words
 
+PROGRAM = "python -m fairseq_eisl.noise"
 DESCRIPTION = """\
 Corrupts a text from standard input to standard output, one sentence a line,
 words separated by spaces. Line i of the output depends on (seed, i) alone, and
@@ -20,7 +23,7 @@ the same blank symbol (the task's default is the dictionary's <unk>).
 def _parser() -> argparse.ArgumentParser:
     kinds = "\n".join(f"  {name}:<{kind.argument}>" for name, kind in KINDS.items())
     parser = argparse.ArgumentParser(
-        prog="python -m fairseq_eisl.noise",
+        prog=PROGRAM,
         description=DESCRIPTION + "\nnoises (join several by commas):\n" + kinds,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,40 +45,65 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_vocabulary(path: str) -> List[str]:
-    """The first column of each non-empty line, without fairseq's padding symbols."""
-    with open(path, encoding="utf-8") as f:
-        words = [line.split()[0] for line in f if line.strip()]
+    """The first column of each non-empty line, without fairseq's padding symbols.
+
+    Of a dictionary of pieces the whole words, as the task draws them, without marks.
+    Raises ValueError for a file without a word.
+    """
+    with open(path, "rb") as f:
+        try:
+            words = [line.split()[0] for line in lines_of(f) if line.strip()]
+        except ValueError as err:
+            raise ValueError(f"{path}: {err}") from None
     words = [word for word in words if not is_padding_word(word)]
+    scheme = detect_scheme(words, 0)
+    # Numbers may be GPT-2's, but nothing here says which pieces they are.
+    if scheme != "none" and not all(map(is_number, words)):
+        words = whole_words(words, scheme)
     if not words:
         raise ValueError(f"there is no word in {path!r}")
     return words
 
 
-def read_lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a UTF-8 stream; only a newline ends one.
-
-    Raises ValueError with the number of a line that is not UTF-8.
-    """
-    for number, line in enumerate(stream, 1):
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as err:
-            raise ValueError(f"standard input, line {number}: {err}") from None
+LOOKED_AT = 1_000
+"""So many lines are looked at for pieces of words."""
 
 
 def corrupt_lines(source: Iterable[str], target: TextIO, noise, seed: int, context: Context) -> int:
-    """Corrupt every line of ``source`` into ``target``; returns their number."""
+    """Corrupt every line of ``source`` into ``target``; returns their number.
+
+    Says on standard error if the words of the first lines look like pieces of words.
+    """
     progress = sys.stderr.isatty()
     start, number = time.time(), 0
+    seen: Set[str] = set()
     for number, line in enumerate(source, 1):
-        words = noise(line.split(), example_rng(seed, number - 1), context)
+        clean = line.split()
+        words = noise(clean, example_rng(seed, number - 1), context)
         target.write(" ".join(words) + "\n")
+        if number <= LOOKED_AT:
+            seen.update(clean)
+        if number == LOOKED_AT:
+            _warn_of_pieces(seen)
         if progress and number % 10_000 == 0:
             rate = number / (time.time() - start)
             print(f"\r{number:,} lines, {rate:,.0f} a second", end="", file=sys.stderr)
     if progress and number >= 10_000:
         print(file=sys.stderr)
+    if number < LOOKED_AT:
+        _warn_of_pieces(seen)
     return number
+
+
+def _warn_of_pieces(words: Set[str]):
+    scheme = detect_scheme(sorted(words), 0)
+    if scheme != "none":
+        print(
+            f"{PROGRAM}: warning: the words look like pieces ({scheme}), and noise tears words of "
+            "several pieces apart; corrupt the plain text, or train with --target-noise, which "
+            "keeps pieces together",
+            file=sys.stderr,
+        )
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -102,10 +130,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     try:
         context = Context(args.blank_symbol, vocabulary)
-        corrupt_lines(read_lines(sys.stdin.buffer), sys.stdout, noise, args.seed, context)
+        corrupt_lines(lines_of(sys.stdin.buffer), sys.stdout, noise, args.seed, context)
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
         sys.stdout = None
     except ValueError as err:
-        fail(err)
+        fail(f"standard input, {err}")
     return 0

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from random import Random
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from . import operators as ops
 from .operators import Context, Operator, Words
@@ -110,26 +110,33 @@ class NoiseSpec:
         return words
 
 
-def parse_noise(spec: str, flag: str = "--noise") -> NoiseSpec:
+def parse_noise(spec: Optional[str], flag: str = "--noise") -> NoiseSpec:
     """Parse a noise specification.
 
     ``flag`` is named in the errors (ValueError) for unknown noises and for
-    arguments outside their range. ``none`` and the empty text mean no noise.
+    arguments outside their range. ``none`` (or None) means no noise; an empty text, which is
+    what a misspelt variable of a shell becomes, is an error.
 
     >>> from fairseq_eisl.noise.operators import Context, example_rng
     >>> noise = parse_noise("repeat:1,blank:0")
     >>> noise(["a", "b"], example_rng(1, 0), Context(blank="unk"))
     ['a', 'a', 'b', 'b']
     """
-    spec = (spec or "").strip()
-    parts = [] if spec in ("", "none") else [p.strip() for p in spec.split(",")]
+    choices = ", ".join(f"{n}:<{k.argument}>" for n, k in KINDS.items())
+    spec = "none" if spec is None else spec
+    if not spec.strip():
+        raise ValueError(
+            f"{flag}: {spec!r} names no noise; choose from none, {choices}, or several of them "
+            "joined by commas"
+        )
+    spec = spec.strip()
+    parts = [] if spec == "none" else [p.strip() for p in spec.split(",")]
     built: List[Operator] = []
     kinds: List[_Kind] = []
     for part in parts:
         name, _, argument = (text.strip() for text in part.partition(":"))
         kind = KINDS.get(name)
         if kind is None:
-            choices = ", ".join(f"{n}:<{k.argument}>" for n, k in KINDS.items())
             raise ValueError(
                 f"{flag}: {part!r} in {spec!r} is no known noise; choose from none, {choices}, "
                 "or several of them joined by commas"
@@ -143,7 +150,7 @@ def parse_noise(spec: str, flag: str = "--noise") -> NoiseSpec:
         built.append(kind.build(value))
         kinds.append(kind)
     return NoiseSpec(
-        text=spec or "none",
+        text=spec,
         operators=tuple(built),
         needs_vocabulary=any(k.needs_vocabulary for k in kinds),
         keeps_words=all(k.keeps_words for k in kinds),

@@ -114,7 +114,10 @@ def _data_stages(recipe: DictConfig) -> List[Stage]:
     data = recipe.data
     source, target = data.source, data.target
     word, file = _script(f"{data.prepare}.sh")
-    command = ["bash", word, "{out}", *map(_plain, data.options)]
+    command = ["bash", word, "{out}"]
+    if data.prepare == "text":  # a corpus of one's own, in any two languages
+        command += [_plain(source), _plain(target)]
+    command += map(_plain, data.options)
     if data.monolingual:
         command.append("--monolingual")
     if data.folder is not None:

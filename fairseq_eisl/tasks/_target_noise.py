@@ -13,6 +13,7 @@ from fairseq.tasks.translation import TranslationTask
 
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
+from ..noise.segmentation import is_number
 
 logger = logging.getLogger(__name__)
 
@@ -88,17 +89,23 @@ class TargetNoise(TranslationTask):
             scheme = detect_scheme(tgt_dict.symbols, tgt_dict.nspecial)
             logger.info(f"target words are split as: {scheme} (--target-noise-bpe)")
         pieces = None
-        if scheme == "gpt2" and not any(s.startswith("\u0120") for s in tgt_dict.symbols):
+        own = tgt_dict.symbols[tgt_dict.nspecial :]
+        if scheme == "gpt2" and sum(map(is_number, own)) > len(own) / 2:
             path = self.cfg.target_noise_gpt2_encoder or os.path.join(
                 utils.split_paths(self.cfg.data)[0], "encoder.json"
             )
             if not os.path.exists(path):
                 raise ValueError(
                     "--target-noise-gpt2-encoder: the dictionary holds GPT-2 piece numbers, and "
-                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path}"
+                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path} "
+                    "(numbers that are words: --target-noise-bpe none)"
                 )
             pieces = read_gpt2_encoder(path)
-        return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, tgt_dict.unk(), scheme, pieces)
+        unk = tgt_dict.unk()
+        try:
+            return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, unk, scheme, pieces)
+        except ValueError as err:
+            raise ValueError(f"--target-noise-bpe {scheme}: {err}") from None
 
     def build_model(self, cfg, from_checkpoint=False):
         model = super().build_model(cfg, from_checkpoint)

@@ -47,6 +47,30 @@ run() {
 # show_help FILE: the comment that a script begins with.
 show_help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$1"; }
 
+# Whoever sources this file shows its help for -h or --help before it does anything.
+for word in "$@"; do
+    case "$word" in -h|--help) show_help "$0"; exit 0 ;; esac
+done
+unset word
+
+# destination NAME: stop unless it can be a folder to write to.
+destination() {
+    case "${1:-}" in
+        "") die "DEST, the folder to write to, comes first (--help says more)" ;;
+        -*) die "DEST, the folder to write to, comes first, not $1 (--help says more)" ;;
+    esac
+}
+
+# package_python WORDS...: python with the package of this checkout.
+package_python() {
+    local python
+    python="$(command -v python || command -v python3)" || die "python is needed on PATH"
+    PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}" "$python" "$@"
+}
+
+# sentences [options] FROM TO...: texts made ready for training (prepare/sentences.py).
+sentences() { package_python "$ROOT/scripts/prepare/sentences.py" "$@" || exit 2; }
+
 # choose WHAT NAME CHOICES...: stop unless NAME is one of the choices.
 choose() {
     local what="$1" name="$2"; shift 2

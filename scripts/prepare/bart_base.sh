@@ -5,7 +5,8 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../lib/common.sh"
 URL=https://dl.fbaipublicfiles.com/fairseq
-[ $# -eq 1 ] || die "usage: bart_base.sh DEST"
+[ $# -eq 1 ] || die "usage: bart_base.sh DEST (--help says more)"
+destination "$1"
 dest="$1"
 if [ ! -s "$dest/model.pt" ]; then
     say "fetching bart.base (about 1 GB)"

@@ -9,9 +9,9 @@ counted. The output is written whole or not at all.
 """
 
 import argparse
-import os
 
-from fairseq_eisl.common.files import read_lines
+from fairseq_eisl.common.files import read_lines, whole_file
+from fairseq_eisl.common.text_lines import plain_words
 from fairseq_eisl.evaluation.generation_log import read_generation_log
 
 
@@ -26,10 +26,16 @@ def main():
     except (OSError, ValueError) as err:
         parser.error(str(err))
     if len(hypotheses) != lines:
-        parser.error(f"--log {args.log}: {len(hypotheses)} translations for {lines} source lines")
-    with open(args.out + ".part", "w", encoding="utf-8", newline="\n") as f:
-        f.writelines(f"{line}\n" for line in hypotheses)
-    os.replace(args.out + ".part", args.out)
+        parser.error(
+            f"--log {args.log}: {len(hypotheses)} translations for {lines} source lines of "
+            f"{args.source}"
+        )
+    hypotheses = [plain_words(line) for line in hypotheses]
+    try:
+        with whole_file(args.out) as part, open(part, "w", encoding="utf-8", newline="\n") as f:
+            f.writelines(f"{line}\n" for line in hypotheses)
+    except (OSError, ValueError) as err:
+        parser.error(f"--out {args.out}: {err}")
     empty = sum(not line.strip() for line in hypotheses)
     print(f"{len(hypotheses)} lines, {empty} of them empty, in {args.out}")
 

@@ -99,6 +99,57 @@ def test_only_a_newline_ends_a_line(run, mark):
     assert run(f"a{mark}b\nc{mark}\n", "--noise", "repeat:1") == "a a b b\nc c\n"
 
 
+def test_byte_order_mark_is_no_word(run):
+    assert run("\ufeffa b\nc\n", "--noise", "repeat:1") == "a a b b\nc c\n"
+
+
+def test_every_white_space_parts_words(run):
+    """As it does in the text that the preparation writes."""
+    text = "10\u00a0000\u202feuros\u3000a\tb\x1fc\n"
+    assert run(text, "--noise", "repeat:0,shuffle:0") == "10 000 euros a b c\n"
+
+
+def test_the_vocabulary_has_the_same_lines(run, tmp_path):
+    path = tmp_path / "words"
+    path.write_bytes("\ufeffa 1\r\nb\r2\n\u2028c 3\n".encode())
+    assert command.read_vocabulary(str(path)) == ["a", "b", "c"]
+    path.write_bytes(b"a\n\xff\n")
+    with pytest.raises(ValueError, match="words: line 2: no UTF-8"):
+        command.read_vocabulary(str(path))
+
+
+@pytest.mark.parametrize(
+    "pieces, words",
+    [
+        ("\u2581a b \u2581 \u2581c\u00e9", ["a", "c\u00e9"]),
+        ("a b@@ c@@ c\u00e9", ["a", "c\u00e9"]),
+        ("\u0120a b \u0120c\u00c3\u00a9 \u0120\u00c3 \u0120", ["a", "c\u00e9"]),
+        ("a ##b c\u00e9", ["a", "c\u00e9"]),
+        ("a</w> b c\u00e9</w>", ["a", "c\u00e9"]),
+        ("a\u2581 b c\u00e9\u2581 \u2581", ["a", "c\u00e9"]),
+        ("20001 20002 30000", ["20001", "20002", "30000"]),
+    ],
+)
+def test_a_vocabulary_of_pieces_gives_whole_words(tmp_path, pieces, words):
+    path = tmp_path / "dict"
+    path.write_text("".join(f"{piece} 1\n" for piece in pieces.split()), encoding="utf-8")
+    assert command.read_vocabulary(str(path)) == words
+
+
+@pytest.mark.parametrize("spec", ["", " ", ","])
+def test_an_empty_noise_is_refused(run, capsys, spec):
+    assert "choose from none" in refuse(capsys, run, "a b\n", "--noise", spec)
+
+
+@pytest.mark.parametrize("line", ["a@@ b c", "\u2581a b \u2581c", "a ##b c", "a b</w> c</w>"])
+def test_pieces_are_noticed(run, capsys, line):
+    """They are no words, and the command cannot keep them together."""
+    run(f"{line}\n", "--noise", "repeat:1")
+    assert "the words look like pieces" in capsys.readouterr().err
+    run("a b -- ## c @@ \n", "--noise", "repeat:1")
+    assert capsys.readouterr().err == ""
+
+
 def test_windows_line_ends(run):
     assert run("a b\r\n\r\nc\r\n", "--noise", "repeat:1") == "a a b b\n\nc c\n"
 
@@ -150,7 +201,7 @@ def test_bad_flags(run, capsys):
 
 def test_input_that_is_not_utf8(run, capsys):
     message = refuse(capsys, run, b"a\nb\n\xe9t\xe9\nc\n", "--noise", "repeat:1")
-    assert "standard input, line 3" in message and "utf-8" in message
+    assert "standard input, line 3" in message and "UTF-8" in message
 
 
 def test_help_lists_every_noise(capsys):

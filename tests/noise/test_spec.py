@@ -50,7 +50,7 @@ def test_parts_act_in_order_on_one_stream():
     assert run("blank:0.3,repeat:0.5") != expected
 
 
-@pytest.mark.parametrize("spec", ["", "none", " none ", None])
+@pytest.mark.parametrize("spec", ["none", " none ", None])
 def test_no_noise(spec):
     noise = parse_noise(spec)
     assert noise.operators == () and noise.text == "none"
@@ -127,6 +127,12 @@ def test_errors_name_flag_value_and_choices(spec, part, reason):
     else:
         name = part.split(":")[0].split()[0]
         assert f"write {name}:<{KINDS[name].argument}>" in message
+
+
+@pytest.mark.parametrize("spec", ["", " ", "\t"])
+def test_an_empty_text_is_no_noise_by_accident(spec):
+    with pytest.raises(ValueError, match="^--target-noise: .* names no noise; choose from none, "):
+        parse_noise(spec, flag="--target-noise")
 
 
 def test_default_flag():

@@ -14,6 +14,7 @@ from fairseq_eisl.noise import (
     parse_noise,
     read_gpt2_encoder,
 )
+from fairseq_eisl.noise.gpt2 import Speller, byte_alphabet
 
 GPT2 = Path(__file__).resolve().parents[2].parent / "shared/data/gpt2_bpe"
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -47,18 +48,24 @@ class Text:
 
     def words(self, ids):
         """The words a reader sees after detokenisation."""
-        if self.scheme in ("none", "subword_nmt"):
-            return (" ".join(self.pieces(ids)) + " ").replace("@@ ", "").split()
-        text = "".join(self.pieces(ids)).replace("\u2581", " ").replace("\u0120", " ")
+        pieces = self.pieces(ids)
+        if self.scheme in ("none", "subword_nmt", "wordpiece", "joiner"):
+            text = (" ".join(pieces) + " ").replace("@@ ", "").replace(" ##", "")
+            return text.replace("\uffed ", "").replace(" \uffed", "").split()
+        text = "".join(pieces)
+        for mark in ("\u2581", "\u0120", "</w>", "_EOW"):
+            text = text.replace(mark, " ")
         if self.scheme == "gpt2":
             text = text.replace("<unk>", " <unk> ")  # it has no piece with a space
+        if self.scheme in ("end_of_word", "eow"):
+            text = text.replace("<unk>", "<unk> ")  # nothing says more of it
         return text.split()
 
     def corrupt(self, ids, spec, seed=1, blank=UNK):
         noise = parse_noise(spec)
         context = Context(self.units.blank(blank), self.vocabulary)
         words = noise(self.units.split(ids), example_rng(seed, 0), context)
-        return self.units.join(words, ids)
+        return self.units.join(words, ids, context.blank)
 
     def check(self, sentences):
         """What must hold of every segmentation; sentences are lists of ids."""
@@ -188,6 +195,72 @@ def test_sentencepiece_without_a_mark_at_the_start():
     assert text.corrupt(ids, "shuffle:1") == text.encode("\u2581c \u2581a b")
 
 
+# -- other kinds of pieces -------------------------------------------------------------------
+
+
+def test_wordpiece():
+    """BERT's: every piece but the first begins with ##."""
+    text = Text("wordpiece", "un ##believ ##able play ##ing a ## .".split())
+    ids = text.encode("un ##believ ##able a play ##ing ## .")
+    assert text.units.split(ids) == [(4, 5, 6), (9,), (7, 8), (10,), (11,)]
+    sentences = ("un ##believ ##able a play ##ing", "play ##ing a zzz ##able", "a . ##able")
+    text.check([text.encode(sentence) for sentence in sentences])
+    assert text.units.vocabulary() == [(4,), (7,), (9,), (10,), (11,)]
+    assert text.units.blank(UNK) == (UNK,)
+
+
+@pytest.mark.parametrize("scheme, mark", [("end_of_word", "</w>"), ("eow", "_EOW")])
+def test_mark_at_the_end_of_words(scheme, mark):
+    pieces = [piece.replace("$", mark) for piece in "un believ able$ play ing$ a$ .$".split()]
+    text = Text(scheme, pieces)
+    ids = [4, 5, 6, 9, 7, 8, 10]
+    assert text.units.split(ids) == [(4, 5, 6), (9,), (7, 8), (10,)]
+    text.check([ids, [9, 7, 8, 10], [7, UNK, 9, UNK, 4, 6]])
+    assert text.units.split([7, UNK, 9, UNK]) == [(7, UNK), (9,), (UNK,)]
+    assert text.units.vocabulary() == [(6,), (8,), (9,), (10,)]
+
+
+def test_joiner():
+    text = Text("joiner", "a b \uffedc d\uffed .".split())
+    ids = text.encode("a \uffedc d\uffed b .")
+    assert text.units.split(ids) == [(4, 6), (7, 5), (8,)]
+    text.check([ids, text.encode("b a d\uffed a")])
+
+
+def test_sentencepiece_with_the_mark_at_the_end(tmp_path):
+    """treat_whitespace_as_suffix: the last piece of a word has the mark."""
+    spm = pytest.importorskip("sentencepiece")
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 5),
+        model_prefix=str(tmp_path / "m"),
+        vocab_size=60,
+        treat_whitespace_as_suffix=True,
+        minloglevel=2,
+        num_threads=1,
+    )
+    model = spm.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
+    pieces = [model.id_to_piece(i) for i in range(3, model.get_piece_size())]
+    assert detect_scheme(SPECIALS + pieces, 4) == "sentencepiece_suffix"
+    text = Text("sentencepiece_suffix", pieces)
+    sentences = [text.encode(model.encode(s, out_type=str)) for s in SENTENCES]
+    assert max(map(len, text.units.split(sentences[0]))) > 2
+    assert [text.words(ids) for ids in sentences] == [s.split() for s in SENTENCES]
+    text.check(sentences)
+    mark = text.ids["\u2581"]
+    assert text.units.blank(UNK) == (UNK, mark)
+    # The last word lacks the mark (add_dummy_prefix=false), and gets it where it is not the last.
+    text = Text("sentencepiece_suffix", ["a", "b", "a\u2581", "b\u2581", "\u2581"])
+    text.check([[4, 6, 5], [7, 6, 4, 5], [6, UNK, 8, 5]])
+    assert text.corrupt([6, 5], "shuffle:1") == [7, 4]
+
+
+@pytest.mark.parametrize("scheme", ["sentencepiece", "sentencepiece_suffix", "gpt2", "end_of_word"])
+def test_a_dictionary_without_the_mark_is_refused(scheme):
+    """A whole sentence would be one word."""
+    with pytest.raises(ValueError, match=f"{scheme} writes .* no symbol of the dictionary has it"):
+        WordUnits([*SPECIALS, "a", "b@@", "madeupword0000"], 4, UNK, scheme)
+
+
 # -- GPT-2 -----------------------------------------------------------------------------------
 
 GPT2_PIECES = [
@@ -241,6 +314,52 @@ def test_gpt2(gpt2_text):
     assert gpt2_text.words(noisy) == ["<|e|>"] * 3
 
 
+@pytest.fixture
+def spelled():
+    """A small BPE of GPT-2's kind: the bytes, then merges in the order they were learnt."""
+    merges = ["\u0120h", "el", "lo", "\u0120w", "or", "ld", "\u0120wor", "\u0120world", "hel"]
+    merges += ["\u0120hel", "\u0120hello", "\u0120a", "'s"]
+    encoder = {piece: i for i, piece in enumerate([*byte_alphabet(), *merges])}
+    names = {str(i): piece for piece, i in encoder.items()}
+    return Text("gpt2", list(names), names), Speller(encoder)
+
+
+def test_gpt2_words_are_spelled_anew(spelled):
+    """Noise on ids equals the ids of noisy text, at the start of a sentence and within it."""
+    text, speller = spelled
+    numbers = {piece: number for number, piece in text.names.items()}
+
+    def encode(line):
+        first, *rest = line.replace("\u00e9", "\u00c3\u00a9").split(" ")
+        pieces = [p for word in [first, *("\u0120" + w for w in rest)] for p in speller.spell(word)]
+        return text.encode([numbers[piece] for piece in pieces])
+
+    assert text.pieces(encode("hello hello")) == ["hel", "lo", "\u0120hello"]
+    assert text.pieces(encode("world world a's 's")) == [
+        *("w", "or", "ld", "\u0120world", "\u0120a", "'s", "\u0120", "'", "s")
+    ]
+    noise = parse_noise("shuffle:all,repeat:0.3")
+    lines = ["hello world", "world a caf\u00e9 hello .", "a's world !", "caf\u00e9 hello a 's"]
+    for seed in SEEDS:
+        line = lines[seed % len(lines)]
+        noisy = noise(line.split(), example_rng(seed, 0), Context("unk"))
+        assert text.corrupt(encode(line), noise.text, seed) == encode(" ".join(noisy))
+    assert speller.spell("a\u00a0b") is None  # a character outside the alphabet of bytes
+    assert speller.spell("\u00e9") is None  # no UTF-8
+    assert speller.spell("a\u0120b") is None  # two words
+
+
+def test_gpt2_without_ranks_loses_the_mark_as_well():
+    """Symbols alone do not tell the merges; pieces that cover the word do."""
+    text = Text("gpt2", ["a", "\u0120world", "wor", "l", "d", "\u0120", "ld"])
+    assert text.pieces(text.corrupt(text.encode("a \u0120world"), "shuffle:1")) == [
+        *("wor", "ld", "\u0120", "a")
+    ]
+    # A blank stays one symbol, wherever it stands.
+    blanked = text.corrupt(text.encode("a \u0120world"), "blank:1", blank=text.ids["\u0120world"])
+    assert text.pieces(blanked) == ["\u0120world"] * 2
+
+
 def test_encoder_json_that_does_not_fit(tmp_path):
     path = tmp_path / "encoder.json"
     for bad in ("", "[1]", "{}", "l o\nw e", "\ufffd"):
@@ -278,6 +397,11 @@ def test_gpt2_of_bart():
     assert [text.words(ids) for ids in sentences] == [s.split() for s in SENTENCES]
     text.check(sentences)
     assert all(names[symbols[i - 4]][0] == "\u0120" for (i,) in text.units.vocabulary())
+    for ids in sentences:  # only the first word of a sentence lacks the mark
+        for seed in range(50):
+            first, *rest = text.units.split(text.corrupt(ids, "shuffle:all", seed))
+            assert "\u0120" not in "".join(text.pieces(first))
+            assert all(text.pieces(word)[0].startswith("\u0120") for word in rest)
 
 
 # -- which segmentation a dictionary has -----------------------------------------------------
@@ -289,6 +413,13 @@ PLAIN = [f"word{i}" for i in range(500)]
     ("symbols", "scheme"),
     [
         ([], "none"),
+        (["un", "##able", "play", "##ing"], "wordpiece"),
+        (PLAIN + ["##", "####", "##1"], "none"),
+        (["un", "able</w>", "a</w>"], "end_of_word"),
+        (["un", "able_EOW", "a_EOW", "b@@"], "eow"),
+        (["un", "able\u2581", "a\u2581", "\u2581"], "sentencepiece_suffix"),
+        (["\u2581un", "able", "\u2581\u2581", "a\u2581"] + ["\u2581x"] * 5, "sentencepiece"),
+        (["\uffed.", "a", "(\uffed"], "joiner"),
         (PLAIN, "none"),
         (["a", "b", "@@", "c"], "none"),
         (["a", "b", "al@@"], "subword_nmt"),

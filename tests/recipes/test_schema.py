@@ -120,6 +120,17 @@ def test_missing_keys_are_named(write):
         load(str(path))
 
 
+def test_a_corpus_of_ones_own(tmp_path):
+    """Its languages are those of the recipe, and need not be said again."""
+    overrides = ["data.prepare=text", "data.options=['--size','9']", f"data.folder={tmp_path}"]
+    overrides += ["data.source=nl", "data.target=fy", "data.monolingual=true"]
+    recipe = load(str(ROOT / "configs/base/multi30k_small.yaml"), overrides)
+    (line,) = build(recipe)[0].commands
+    script, out = "{root}/scripts/prepare/text.sh", "{out}"
+    expected = ["bash", script, out, "nl", "fy", "--size", "9", "--monolingual", "--data"]
+    assert list(line) == [*expected, str(tmp_path)]
+
+
 CONFIGS = sorted(path for path in (ROOT / "configs").rglob("*.yaml"))
 # multi30k.sh and the sweeps name bases, too.
 BASES = ("multi30k_small", "multi30k_bart", "multi30k_bart_small")

@@ -124,7 +124,7 @@ def test_only_the_training_split_is_corrupted(data):
 
 def test_no_noise_by_default(data):
     folder, lines = data
-    for fields in ({}, {"target_noise": ""}, {"target_noise": "none"}):
+    for fields in ({}, {"target_noise": "none"}):
         task = make_task(folder, **fields)
         assert type(load(task)) is LanguagePairDataset
         assert targets(task, task.dataset("train")) == lines["train"]
@@ -238,9 +238,39 @@ def test_bad_noise(data, noise):
         make_task(data[0], target_noise=noise)
 
 
+@pytest.mark.parametrize("noise", ["", " ", ","])
+def test_an_empty_noise_is_refused(data, noise):
+    with pytest.raises(ValueError, match="^--target-noise: .*choose from none, "):
+        make_task(data[0], target_noise=noise)
+
+
 def test_bad_scheme(data):
     with pytest.raises(Exception, match="spm"):
         make_task(data[0], target_noise="repeat:1", target_noise_bpe="spm")
+    message = "^--target-noise-bpe gpt2: .* no symbol of the dictionary has it; choose from none, "
+    with pytest.raises(ValueError, match=message):
+        make_task(data[0], target_noise="repeat:1", target_noise_bpe="gpt2")
+
+
+@pytest.mark.parametrize(
+    ("words", "scheme"),
+    [
+        (["al", "##x", "b"], "wordpiece"),
+        (["al", "x</w>", "b</w>"], "end_of_word"),
+        (["al", "x_EOW", "b_EOW"], "eow"),
+        (["al", "x\u2581", "b\u2581"], "sentencepiece_suffix"),
+        (["al\uffed", "x", "b"], "joiner"),
+    ],
+)
+def test_pieces_of_other_kinds_stay_together(tmp_path, caplog, words, scheme):
+    caplog.set_level(logging.INFO, "fairseq_eisl")
+    write_data(tmp_path, words)
+    for side in ("xx", "yy"):
+        write_ids(tmp_path / f"train.xx-yy.{side}", [torch.IntTensor([4, 5, 6, 4, 5, 2])])
+    for fields in ({}, {"target_noise_bpe": scheme}):
+        task = make_task(tmp_path, target_noise="repeat:1", **fields)
+        assert load(task)[0]["target"].tolist() == [4, 5, 4, 5, 6, 6, 4, 5, 4, 5, 2]
+    assert f"target words are split as: {scheme}" in caplog.text
 
 
 @pytest.mark.parametrize(
