@@ -1,16 +1,17 @@
 """The scripts that prepare text: what training reads is what the references say, line by line."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fairseq_eisl.noise.gpt2 import byte_alphabet
 from tests.test_scripts import bash
 from tests.toy import ROOT, preprocess
 
 PREPARE = ROOT / "scripts/prepare"
-GPT2 = ROOT.parent / "shared/data/gpt2_bpe"
 SPLITS = {"train": 200, "valid": 12, "test": 9}
 WORDS = "the cat sat on a mat with two dogs under trees caf\u00e9 10\u00a0000 green".split(" ")
 # White space of many kinds, characters that are none, marks of segmentations, fairseq's symbols.
@@ -133,14 +134,18 @@ def test_a_perfect_copy_scores_100(odd, encoded, tmp_path):
 
 
 def test_gpt2_pieces_have_the_lines_of_the_text(odd, tmp_path):
-    if not GPT2.is_dir():
-        pytest.skip(f"no GPT-2 files in {GPT2}")
+    """With a BPE of GPT-2's kind: the bytes, and two merges."""
     from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 
-    done = bash(PREPARE / "encode_gpt2.sh", odd, tmp_path / "out", "en", "de", GPT2)
+    gpt2 = tmp_path / "bpe"
+    gpt2.mkdir()
+    encoder = {piece: i for i, piece in enumerate([*byte_alphabet(), "th", "the"])}
+    (gpt2 / "encoder.json").write_text(json.dumps(encoder))
+    (gpt2 / "vocab.bpe").write_text("#version: 0.2\nt h\nth e\n")
+    done = bash(PREPARE / "encode_gpt2.sh", odd, tmp_path / "out", "en", "de", gpt2)
     assert done.returncode == 0, done.stderr
     assert "hold white space other" in done.stderr
-    bpe = get_encoder(str(GPT2 / "encoder.json"), str(GPT2 / "vocab.bpe"))
+    bpe = get_encoder(str(gpt2 / "encoder.json"), str(gpt2 / "vocab.bpe"))
     for split in SPLITS:
         for side in ("en", "de"):
             lines = (tmp_path / f"out/{split}.{side}").read_text().splitlines()

@@ -30,6 +30,8 @@ KINDS: Dict[str, Marks] = {
     "sentencepiece_suffix": Marks(after="\u2581", unknown_inside=True),
     "end_of_word": Marks(after="</w>"),  # the first subword-nmt, GPT-1, CLIP
     "eow": Marks(after="_EOW"),  # fairseq's --remove-bpe _EOW
+    "underscore": Marks(before="_", unknown_inside=True),  # fairseq's --remove-bpe wordpiece
+    "letter": Marks(after="|", unknown_inside=True),  # fairseq's --remove-bpe letter
     "joiner": Marks(continues="\uffed", goes_on="\uffed"),  # OpenNMT's
 }
 SCHEMES = tuple(KINDS)
@@ -63,6 +65,13 @@ def detect_scheme(symbols: Sequence[str], specials: int) -> str:
         return "sentencepiece"
     if sum(s.startswith(KINDS["gpt2"].before) for s in own) > 0.1 * len(own):
         return "gpt2"
+    # Dictionaries of characters: a mark alone is a few hundredths of them, or less.
+    if len(own) <= 500 and sum(len(s) == 1 for s in own) > 0.9 * len(own):
+        for scheme in ("sentencepiece", "letter"):
+            if (KINDS[scheme].before or KINDS[scheme].after) in own:
+                return scheme
+    if starts(KINDS["underscore"].before) > 0.1 * len(own):
+        return "underscore"
     for scheme in ("end_of_word", "eow"):
         if ends(KINDS[scheme].after) > few:
             return scheme

@@ -52,9 +52,9 @@ class Text:
         if self.scheme in ("none", "subword_nmt", "wordpiece", "joiner"):
             text = (" ".join(pieces) + " ").replace("@@ ", "").replace(" ##", "")
             return text.replace("\uffed ", "").replace(" \uffed", "").split()
-        text = "".join(pieces)
-        for mark in ("\u2581", "\u0120", "</w>", "_EOW"):
-            text = text.replace(mark, " ")
+        marks = {"gpt2": "\u0120", "end_of_word": "</w>", "eow": "_EOW", "underscore": "_"}
+        marks["letter"] = "|"
+        text = "".join(pieces).replace(marks.get(self.scheme, "\u2581"), " ")
         if self.scheme == "gpt2":
             text = text.replace("<unk>", " <unk> ")  # it has no piece with a space
         if self.scheme in ("end_of_word", "eow"):
@@ -218,6 +218,23 @@ def test_mark_at_the_end_of_words(scheme, mark):
     text.check([ids, [9, 7, 8, 10], [7, UNK, 9, UNK, 4, 6]])
     assert text.units.split([7, UNK, 9, UNK]) == [(7, UNK), (9,), (UNK,)]
     assert text.units.vocabulary() == [(6,), (8,), (9,), (10,)]
+
+
+def test_letters():
+    """A bar ends a word, the last one of a sentence or not."""
+    text = Text("letter", "a b c |".split())
+    ids = text.encode("a b | c | b a |")
+    assert text.units.split(ids) == [(4, 5, 7), (6, 7), (5, 4, 7)]
+    text.check([ids, text.encode("a b | c | b a"), text.encode("c | a zzz | b")])
+    assert text.corrupt(text.encode("a b | c"), "shuffle:1") == text.encode("c | a b")
+    assert text.units.blank(UNK) == (UNK, 7)
+
+
+def test_underscores():
+    text = Text("underscore", "_a b _c _".split())
+    ids = text.encode("_a b _c b b _a")
+    assert text.units.split(ids) == [(4, 5), (6, 5, 5), (4,)]
+    text.check([ids, text.encode("_c _ zzz _a b")])
 
 
 def test_joiner():
@@ -420,6 +437,11 @@ PLAIN = [f"word{i}" for i in range(500)]
         (["un", "able\u2581", "a\u2581", "\u2581"], "sentencepiece_suffix"),
         (["\u2581un", "able", "\u2581\u2581", "a\u2581"] + ["\u2581x"] * 5, "sentencepiece"),
         (["\uffed.", "a", "(\uffed"], "joiner"),
+        ([chr(i) for i in range(97, 230)] + ["\u2581", "madeupword0000"], "sentencepiece"),
+        ([chr(i) for i in range(97, 230)] + ["|"], "letter"),  # chr(124) is among them, too
+        ([chr(i) for i in range(0x4E00, 0x5E00)] + ["|", "\u2581"], "none"),  # Chinese words
+        (["_a", "b", "_", "c"], "underscore"),
+        (PLAIN + ["_", "_a", "|"], "none"),
         (PLAIN, "none"),
         (["a", "b", "@@", "c"], "none"),
         (["a", "b", "al@@"], "subword_nmt"),
