@@ -10,7 +10,8 @@ from . import metrics, plots
 from .column_plot import column_values, draw_column
 from .comparison import compare_rows
 from .cost_plot import draw_costs, step_costs
-from .drawing import check_extension
+from .curve_plot import training_curve
+from .drawing import check_picture
 from .examples import format_examples, pick
 from .inputs import Refused, flag, pairs, read_hypotheses, read_reference
 from .iterations import iteration_lines
@@ -126,7 +127,7 @@ def table(args: argparse.Namespace) -> None:
 def plot(args: argparse.Namespace) -> None:
     """Draw rows."""
     with flag(f"--out {args.out}", args.out):
-        check_extension(args.out)
+        check_picture(args.out)
     published = []
     if args.published:
         with flag(f"--published {args.published}", args.published):
@@ -161,7 +162,7 @@ def plot(args: argparse.Namespace) -> None:
 def iterations(args: argparse.Namespace) -> None:
     """Draw rows against the number of refinement iterations."""
     with flag(f"--out {args.out}", args.out):
-        check_extension(args.out)
+        check_picture(args.out)
     rows = _chosen_rows(args)
     with flag(f"--rows {args.rows}"):
         data = iteration_lines(rows)
@@ -173,13 +174,13 @@ def iterations(args: argparse.Namespace) -> None:
 def curve(args: argparse.Namespace) -> None:
     """Draw validations out of training logs."""
     with flag(f"--out {args.out}", args.out):
-        check_extension(args.out)
+        check_picture(args.out)
     curves = {}
     for name, path in pairs("--log", args.log).items():
         with flag(f"--log {name}={path}", path):
             curves[name] = read_curve(path)
     with flag(f"--out {args.out}", args.out):
-        plots.training_curve(curves, args.out, args.start, args.title)
+        training_curve(curves, args.out, args.start, args.title)
     print(args.out)
 
 

@@ -1,13 +1,36 @@
 """Time of an epoch by loss: the paper's comparison of costs, from rows of the step benchmark."""
 
+import re
+import textwrap
 from typing import List, NamedTuple, Sequence
 
 from .comparison import number, only
-from .drawing import COLOURS, WIDTH, canvas, check_extension, write_title
+from .drawing import (
+    COLOURS,
+    LONGEST_TICK,
+    WIDTH,
+    canvas,
+    check_extension,
+    write_title,
+)
 from .rows import Row, check_columns
+from .short_names import glossary, shown
 
 _NEEDED = ("kind", "system", "step_ms", "epoch_s")
 _SAME = ("kind", "batch", "length", "vocabulary", "dtype", "cpu", "threads")
+_KINDS = {
+    "ar": "an autoregressive Transformer",
+    "nat": "a non-autoregressive Transformer (CMLM)",
+    "exact": "the exact value of EISL",
+}
+_WORDS = {
+    "released": "the way of the authors' code, which decodes every prefix anew",
+    "target": "the target as candidate, so that nothing is decoded",
+    "parallel": "decoded in parallel",
+    "blocks": "logits made in blocks",
+    "nat_loss": "fairseq's criterion for non-autoregressive models",
+}
+_ORDERS = re.compile(r"(?<= )[1-9]+(?=,|$)")
 _UNITS = {
     "batch": "sentences a batch",
     "length": "tokens a sentence",
@@ -54,12 +77,13 @@ def draw_costs(data: Costs, path: str) -> None:
     :raises ValueError: a wrong extension.
     """
     check_extension(path)
-    with canvas(path, (WIDTH, 1.4 + 0.35 * len(data.systems))) as figure:
+    note = _note(data)
+    with canvas(path, (WIDTH, 1.4 + 0.35 * len(data.systems) + 0.14 * len(note))) as figure:
         axis = figure.subplots()
         colours = [COLOURS[0 if i == 0 else 1] for i in range(len(data.systems))]
         places = range(len(data.systems))
         axis.barh(places, data.seconds, color=colours, edgecolor="black", linewidth=0.6)
-        axis.set_yticks(places, data.systems)
+        axis.set_yticks(places, [shown(name, LONGEST_TICK) for name in data.systems])
         axis.invert_yaxis()
         axis.set_xlim(0, 1.25 * max(data.seconds))
         axis.set_xlabel("time of an epoch (seconds)")
@@ -73,3 +97,18 @@ def draw_costs(data: Costs, path: str) -> None:
                 fontsize=9,
             )
         write_title(figure, data.title)
+        figure.supxlabel("\n".join(note), fontsize=8, x=0.01, ha="left", multialignment="left")
+
+
+def _note(data: Costs) -> List[str]:
+    """What the names of the benchmark's steps mean; x is the ratio to the first."""
+    kind = data.title.split(", ")[0]
+    told = [f"x: times the time of {shown(data.systems[0], LONGEST_TICK)}"]
+    told += [f"{kind}: a training step of {_KINDS[kind]}"] if kind in _KINDS else []
+    told += filter(None, [glossary(data.systems)])
+    orders = next((m for name in data.systems for m in _ORDERS.findall(name) if len(m) > 1), "")
+    if orders:
+        told.append(f"{orders}: n-grams of {', '.join(orders[:-1])} and {orders[-1]} words")
+    said = " ".join(data.systems)
+    told += [f"{word}: {text}" for word, text in _WORDS.items() if re.search(rf"\b{word}\b", said)]
+    return textwrap.wrap("; ".join(told), 125)

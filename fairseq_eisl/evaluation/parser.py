@@ -3,8 +3,8 @@
 import argparse
 from typing import Any, Dict, NoReturn
 
+from .curve_plot import STARTS
 from .metrics import TOKENIZERS
-from .plots import STARTS
 
 PROGRAM = "python -m fairseq_eisl.evaluation"
 DESCRIPTION = "Scores the outputs of fairseq-generate, and shows the scores."
