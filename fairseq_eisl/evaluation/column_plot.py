@@ -147,8 +147,7 @@ def _lines(axis, data: ColumnValues) -> None:
         name_it(axis.plot(xs, means, marker=MARKERS[i], **look)[0], system)
         for x, place, mean in zip(xs, places, means):
             low, high = spread(scores[place], data.intervals.get((system, place)))
-            if high > low:
-                error_bar(axis, x, mean, low, high)
+            error_bar(axis, x, mean, low, high)
         if len(data.seeds) > 1:
             for x, place in zip(xs, places):
                 axis.plot([x] * len(data.seeds), scores[place], "o", color="black", markersize=3)
@@ -176,8 +175,7 @@ def _bars(axis, data: ColumnValues) -> None:
                 seeds = [x] * len(data.seeds)
                 axis.plot(seeds, scores[place], "o", color="black", markersize=3, zorder=3)
             low, high = spread(scores[place], data.intervals.get((system, place)))
-            if high > low:
-                error_bar(axis, x, mean, low, high)
+            error_bar(axis, x, mean, low, high)
             axis.annotate(
                 f"{mean:.1f}",
                 (x, high),

@@ -1,6 +1,7 @@
 """What all pictures share: the canvas and its file, colours, names, title, legend, error bars."""
 
 import contextlib
+import logging
 import os
 import textwrap
 import warnings
@@ -10,6 +11,7 @@ from ..common.files import whole_file
 from ..common.matplotlib_check import why_no_pictures
 from .short_names import columns_of, glossary, shown
 
+_LOG = logging.getLogger(__name__)
 EXTENSIONS = (".png", ".svg")
 # Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey.
 COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
@@ -33,15 +35,15 @@ _FURTHER_FONTS = (  # where they are installed, for writing that the first one l
 WIDTH = 8.0  # inches: 800 pixels at 100 a inch, PNG has twice as many
 _DPI = 200
 CHARACTER = 0.08  # inches, generous
-_LONGEST_TITLE = 240  # characters
-_LONGEST_NAME = 160
-LONGEST_TICK = 40
+_LONGEST_TITLE = 150  # characters
+_LONGEST_NAME = 76
+LONGEST_TICK = 28
 GRID: Dict[str, Any] = {"axis": "y", "color": "#dddddd", "linewidth": 0.6}
 
 
 def write_title(figure, text: str) -> None:
     """Above everything, broken into lines."""
-    lines = _wrapped(shown(text, _LONGEST_TITLE), 85)
+    lines = _wrapped(shown(text, _LONGEST_TITLE), 76)
     figure.suptitle("\n".join(lines), fontsize=12, x=0.01, ha="left")
 
 
@@ -86,11 +88,13 @@ def name_it(artist, name: str) -> None:
     artist.set_label(name)
 
 
-def error_bar(axis, x: float, mean: float, low: float, high: float) -> None:
-    """A line from ``low`` to ``high``; nothing where one of them is unknown."""
-    if low <= mean <= high:
+def error_bar(axis, place: float, mean: float, low: float, high: float, flat: bool = False) -> None:
+    """A line from ``low`` to ``high`` at ``place``; none where they are one or unknown."""
+    if low < high:
+        ends = [[max(mean - low, 0.0)], [max(high - mean, 0.0)]]
         style: Dict[str, Any] = {"ecolor": "black", "elinewidth": 1.2, "zorder": 4}
-        axis.errorbar([x], [mean], yerr=[[mean - low], [high - mean]], fmt="none", **style)
+        style["xerr" if flat else "yerr"] = ends
+        axis.errorbar(*([mean], [place]) if flat else ([place], [mean]), fmt="none", **style)
 
 
 def spread(seeds: Sequence[float], known: Optional[Tuple[float, float]]) -> Tuple[float, float]:
@@ -100,10 +104,12 @@ def spread(seeds: Sequence[float], known: Optional[Tuple[float, float]]) -> Tupl
     return known or (seeds[0], seeds[0])
 
 
-def say_spread(seeds: Sequence[str], intervals: bool, shapes: str) -> str:
-    """Title's words for the seeds and for what the error bars are; ``shapes`` are of means."""
+def say_spread(
+    seeds: Sequence[str], intervals: bool, shapes: str, spread: str = "error bar"
+) -> str:
+    """Title's words for the seeds, for the ``shapes`` of their mean, and for the error bars."""
     if len(seeds) > 1:
-        return f"seeds {', '.join(seeds)} ({shapes}, error bar: least to largest)"
+        return f"seeds {', '.join(seeds)} ({shapes}, {spread}: least to largest)"
     seed = f"seed {seeds[0]}" if seeds[0] else ""
     bars = "error bar: 95 % interval over the test sentences"
     return f"{seed} ({bars})".strip() if intervals else seed
@@ -121,7 +127,7 @@ def slanted(names: Sequence[str], inches: float) -> bool:
 
 
 def _wrapped(text: str, width: int) -> List[str]:
-    """Lines of at most ``width`` letters, wide characters counted as they look."""
+    """Lines of at most about ``width`` small letters."""
     wide = columns_of(text) / max(len(text), 1)
     return textwrap.wrap(text, max(int(width / wide), 1)) or [""]
 
@@ -197,11 +203,7 @@ def _missing_letters() -> Iterator[None]:
             )
     letters = {str(w.message).split()[1] for w in caught if str(w.message).startswith(missing)}
     if letters and matplotlib.rcParams["svg.fonttype"] != "none":
-        warnings.warn(
-            f"{len(letters)} characters of names are in no font of this machine, and drawn as "
-            "boxes",
-            stacklevel=4,
-        )
+        _LOG.warning("no font of this machine has %d letters of the names: boxes", len(letters))
 
 
 def coloured(names: Sequence[str]) -> Mapping[str, str]:

@@ -2,10 +2,10 @@
 
 import math
 import re
-from typing import NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from .comparison import number
-from .rows import Row
+from .rows import Row, check_columns, read_rows
 
 TESTED = ("system", "baseline", "bleu", "bleu_mean", "bleu_margin", "p_value", "bleu_signature")
 _SAME = ("test_set", "noise", "seed", "arch", "model", "targets", "iterations", "length_candidates")
@@ -36,6 +36,25 @@ def p_text(value: str, signature: str) -> str:
     if float(value) <= round(least, _DIGITS):
         return f"<= {round(max(math.ceil(round(least / unit, 6)), 1) * unit, _DIGITS):g}"
     return f"= {value}"
+
+
+def read_tests(path: str) -> List[Row]:
+    """Rows that ``significance --rows`` has written.
+
+    :raises OSError: the file cannot be read.
+    :raises ValueError: it is no such table.
+    """
+    rows = read_rows(path)
+    if not rows:
+        raise ValueError(f"{path}: there is a header but no row")
+    try:
+        check_columns(rows, TESTED)
+        for row in rows:
+            for name in ("bleu", "bleu_mean", "bleu_margin", *(["p_value"] * bool(row["p_value"]))):
+                number(row, name)
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from None
+    return rows
 
 
 def ends(mean: float, margin: float) -> Tuple[float, float]:

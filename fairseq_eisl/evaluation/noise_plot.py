@@ -67,8 +67,7 @@ def noise(data: NoiseLevels, path: str) -> None:
                 _draw(axis, place, line, systems.index(name), name, _OURS)
                 for level, seeds in zip(*line):
                     low, high = spread(seeds, data.intervals.get((kind, level, name)))
-                    if high > low:
-                        error_bar(axis, place[level], sum(seeds) / len(seeds), low, high)
+                    error_bar(axis, place[level], sum(seeds) / len(seeds), low, high)
             for name, line in theirs.items():
                 _draw(axis, place, line, systems.index(name), f"{name}, paper", _PAPER)
             axis.set_title(shown(kind.replace("_", " "), 60 // across), loc="left")

@@ -86,6 +86,16 @@ def make_parser() -> argparse.ArgumentParser:
         )
         return part
 
+    def knows_tests(part: argparse.ArgumentParser) -> None:
+        part.add_argument(
+            "--tests",
+            metavar="CSV",
+            help="files written by significance --rows: their 95 %% intervals of BLEU become "
+            "error bars, where there is one seed",
+            default=[],
+            **many,
+        )
+
     part = shows_rows("table", "rows as a table")
     part.add_argument("--columns", metavar="NAME", help="columns to show, in this order", **many)
     part.add_argument("--markdown", action="store_true")
@@ -108,9 +118,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="CSV",
         help="with --kind noise: a paper's numbers, columns noise, system, bleu; drawn faintly",
     )
+    knows_tests(part)
 
     part = shows_rows("iterations", "BLEU and repetition against refinement iterations")
     part.add_argument("--out", required=True, help="a .png or .svg file")
+    knows_tests(part)
 
     part = commands.add_parser("curve", help="validation BLEU of training logs as a picture")
     part.add_argument(

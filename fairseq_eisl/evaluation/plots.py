@@ -110,8 +110,7 @@ def _draw_bars(axis, panel: _Panel, data: Comparison, sure: Dict[Tuple[str, str]
             if len(seeds) > 1:
                 axis.plot([x] * len(seeds), seeds, "o", color="black", markersize=3, zorder=6)
             low, high = spread(seeds, sure.get((system, setting)))
-            if high > low:
-                error_bar(axis, x, mean, low, high)
+            error_bar(axis, x, mean, low, high)
             axis.annotate(
                 f"{mean:.{panel.digits}f}" if known else "n/a",
                 (x, max(high, mean if known else 0.0)),
@@ -156,7 +155,8 @@ def _name_settings(axis, names: Sequence[str], inches: float) -> None:
 def iterations(data: Iterations, path: str) -> None:
     """BLEU, repetition rate and length error against refinement iterations, one line a system.
 
-    With several seeds a line is their mean, in a band from the least to the largest.
+    With several seeds a line is their mean, in a band from the least to the largest; with one,
+    error bars are the intervals that are known of its BLEU.
 
     :raises ValueError: too many systems for the colours, or a wrong extension.
     """
@@ -176,6 +176,10 @@ def iterations(data: Iterations, path: str) -> None:
                 if len(data.seeds) > 1:
                     low, high = ([end(seeds) for seeds in values] for end in (min, max))
                     axis.fill_between(line.iterations, low, high, color=COLOURS[i], alpha=0.2)
+                sure = data.intervals if panel.metric == "bleu" else {}
+                for count, mean in zip(line.iterations, means):
+                    if (name, count) in sure:
+                        error_bar(axis, count, mean, *sure[name, count])
             last = max(line.iterations[-1] for line in data.lines.values())
             axis.set_xlim(-0.03 * last - 0.2, last * 1.03 + 0.2)
             axis.xaxis.get_major_locator().set_params(integer=True)
@@ -188,9 +192,7 @@ def iterations(data: Iterations, path: str) -> None:
             axis.set_ylim(0, max(1.08 * axis.dataLim.y1, 0.1))  # room for the highest marker
         if data.repetition_reference is not None:
             _draw_reference_line(axes[1], _PANELS[1].unit, data.repetition_reference)
-        seeds = f"seed {data.seeds[0]}" if data.seeds[0] else ""
-        if len(data.seeds) > 1:
-            seeds = f"seeds {', '.join(data.seeds)} (line: mean, band: min to max)"
+        seeds = say_spread(data.seeds, bool(data.intervals), "line: mean", "band")
         noise = f"noise {data.noise}" if data.noise else ""
         known = ", ".join(filter(None, [data.test_set, noise, seeds]))
         write_title(figure, known or "Scores against refinement iterations")

@@ -174,7 +174,7 @@ def _pictures(run: Run) -> List[_Picture]:
         pictures.append(
             (
                 "Scores against refinement iterations",
-                lambda path: plots.iterations(iteration_lines(rows), path),
+                lambda path: plots.iterations(iteration_lines(rows, run.tests), path),
             )
         )
     else:

@@ -93,7 +93,7 @@ def results(rows: Sequence[Row]) -> str:
 def significance(rows: Sequence[Row]) -> str:
     """What a paired bootstrap says of each system's BLEU, and how it was drawn.
 
-    :raises ValueError: a mean, margin or p that is no number.
+    :raises ValueError: a mean or margin that is no number.
     """
     columns = ("noise", "iterations", "length_candidates")
     told = [name for name in columns if not _same(rows, name)]
@@ -102,7 +102,6 @@ def significance(rows: Sequence[Row]) -> str:
         mean, margin = number(row, "bleu_mean"), number(row, "bleu_margin")
         test = "baseline"
         if row["p_value"]:
-            number(row, "p_value")
             p = p_text(row["p_value"], row["bleu_signature"])
             test = f"{p[2:] if p.startswith('= ') else p} (against {row['baseline']})"
         interval = "{:.2f} to {:.2f}".format(*ends(mean, margin))

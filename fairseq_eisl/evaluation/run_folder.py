@@ -3,11 +3,11 @@
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..common.files import read_lines
 from .generation_log import read_generation_log
-from .intervals import TESTED
+from .intervals import read_tests
 from .leftovers import check_pieces
 from .rows import Row, check_columns, read_rows
 from .training_log import Curve, read_curve
@@ -43,7 +43,7 @@ def read_run(folder: str) -> Run:
     :raises OSError: a file cannot be read.
     :raises ValueError: a file is not what it should be, or texts of unequal line counts.
     """
-    rows = _read_table(os.path.join(folder, ROWS), _NEEDED)
+    rows = _read_rows(os.path.join(folder, ROWS))
     tests = os.path.join(folder, TESTS)
     about = _read_report(os.path.join(folder, REPORT))
 
@@ -81,17 +81,17 @@ def read_run(folder: str) -> Run:
         reference=reference,
         systems=systems,
         curves={name: read_curve(path(log)) for name, log in about.get("curves", {}).items()},
-        tests=_read_table(tests, TESTED) if os.path.exists(tests) else [],
+        tests=read_tests(tests) if os.path.exists(tests) else [],
         folder=os.path.basename(os.path.abspath(folder)),
     )
 
 
-def _read_table(path: str, needed: Sequence[str]) -> List[Row]:
+def _read_rows(path: str) -> List[Row]:
     rows = read_rows(path)
     if not rows:
         raise ValueError(f"{path}: there is a header but no row")
     try:
-        check_columns(rows, needed)
+        check_columns(rows, _NEEDED)
     except ValueError as err:
         raise ValueError(f"{path}: {err}") from None
     return rows

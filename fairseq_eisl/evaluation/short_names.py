@@ -1,5 +1,6 @@
 """Names as they are shown: short ones spelt out, very long ones cut, none of them a command."""
 
+import math
 import re
 import unicodedata
 from typing import Iterable
@@ -52,9 +53,16 @@ def shown(text: str, most: int = 90) -> str:
 
 
 def columns_of(text: str) -> int:
-    """How wide a text is, in letters: what East Asian writing and emoji take counts twice."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
-    return len(text) + wide
+    """About how wide a text is, in small letters: East Asian writing and emoji take two."""
+    return math.ceil(sum(map(_width, text)))
+
+
+def _width(character: str) -> float:
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2.0
+    if character in "mwMW@%":
+        return 1.6
+    return 1.2 if character.isupper() else 1.0
 
 
 def isolated(text: str) -> str:
