@@ -24,7 +24,7 @@ from .drawing import (
 )
 from .intervals import interval
 from .rows import Row, check_columns
-from .short_names import shown
+from .short_names import shown, spoken
 
 _NEEDED = ("system", "seed", "test_set", "bleu", "bleu_signature")
 _SAME = ("test_set", "noise", "arch", "model", "iterations", "length_candidates", "targets")
@@ -123,7 +123,7 @@ def draw_column(data: ColumnValues, path: str) -> None:
         axis = figure.subplots()
         bars = data.numbers is None
         (_bars if bars else _lines)(axis, data)
-        axis.set_xlabel(shown(data.column.replace("_", " ")))
+        axis.set_xlabel(shown(spoken(data.column), 80))
         scores = [score for at in data.values.values() for s in at.values() for score in s]
         top = max([*scores, *(high for _, high in data.intervals.values())])
         axis.set_ylim(0, 1.12 * top if top > 0 else 1.0)
@@ -154,6 +154,7 @@ def _lines(axis, data: ColumnValues) -> None:
     low, high = min(at.values()), max(at.values())
     if low > 0 and high > 10 * low:
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter("")
         axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x >= 1 else f"{x:g}")
     shown = [x for x in at.values() if math.isfinite(x)]
     if len(shown) <= 8:

@@ -20,7 +20,7 @@ from .drawing import (
     write_title,
 )
 from .noise_levels import Levels, NoiseLevels
-from .short_names import shown
+from .short_names import shown, spoken
 
 _MOST_NAMES = 5  # of levels below a panel, or they run into each other
 _UNITS = {  # of the types of noise that there are; another one has a plain level
@@ -70,7 +70,7 @@ def noise(data: NoiseLevels, path: str) -> None:
                     error_bar(axis, place[level], sum(seeds) / len(seeds), low, high)
             for name, line in theirs.items():
                 _draw(axis, place, line, systems.index(name), f"{name}, paper", _PAPER)
-            axis.set_title(shown(kind.replace("_", " "), 60 // across), loc="left")
+            axis.set_title(shown(spoken(kind), 60 // across), loc="left")
             axis.set_xlabel(_UNITS.get(kind, "level"))
             axis.grid(**GRID)
         top = max(axis.dataLim.y1 for axis in axes[:count])

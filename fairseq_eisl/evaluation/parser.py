@@ -187,7 +187,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     part.add_argument("--title", default="", help="of the page, otherwise the run's own")
     part.add_argument(
-        "-n", type=_positive, default=8, help="how many examples of a run (default: %(default)s)"
+        "-n",
+        type=_positive,
+        default=8,
+        help="how many examples of a run: most changed, worst and random (default: %(default)s)",
     )
-    part.add_argument("--seed", type=int, default=1, help="picks them (default: %(default)s)")
+    part.add_argument(
+        "--seed", type=int, default=1, help="draws the random ones (default: %(default)s)"
+    )
     return parser

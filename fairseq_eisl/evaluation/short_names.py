@@ -52,6 +52,15 @@ def shown(text: str, most: int = 90) -> str:
     return plain[: most - 1 - tail].rstrip() + "…" + plain[len(plain) - tail :].lstrip()
 
 
+def spoken(name: str) -> str:
+    """The name of a column or noise as words.
+
+    >>> spoken("length_candidates"), spoken("_own")
+    ('length candidates', '_own')
+    """
+    return re.sub(r"(?<=[^\W_])_(?=[^\W_])", " ", name)
+
+
 def columns_of(text: str) -> int:
     """About how wide a text is, in small letters: East Asian writing and emoji take two."""
     return math.ceil(sum(map(_width, text)))

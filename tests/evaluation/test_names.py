@@ -51,6 +51,8 @@ def draw_all(names, folder):
 def test_every_name_is_in_every_picture(tmp_path, figures, kind):
     draw_all(NAMES[kind], tmp_path)
     assert len(figures) == 7
+    titles = [axis.get_title("left") for axis in figures[1].axes]
+    assert titles[0][:8] == shown(f"{NAMES[kind][0]}")[:8]  # of the noise
     for figure in figures:
         texts = [text.replace("\n", " ") for text in check_layout(figure)]
         for name in NAMES[kind]:
