@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from .intervals import p_text
+from .intervals import ends, p_text
 from .metrics import TOKENIZERS, check_pairs
 
 _SEED = "SACREBLEU_SEED"
@@ -108,7 +108,7 @@ def format_significance(result: Significance) -> str:
         verdict = "baseline"
         if system.p_value is not None:
             verdict = f"p {p_text(f'{system.p_value:.4f}', result.signature)}"
-        low, high = system.mean - system.margin, system.mean + system.margin
+        low, high = ends(system.mean, system.margin)
         interval = f"95 % interval {low:.2f} to {high:.2f}"
         lines.append(f"{system.name.ljust(width)}  BLEU {system.bleu:.2f}  {interval}  {verdict}")
     return "\n".join([*lines, f"paired bootstrap, {result.signature}"])

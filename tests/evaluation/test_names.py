@@ -22,7 +22,7 @@ from .logs import generation_log, row
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
 NAMES = {
-    "signs": ("_CE", "__nolegend__", "$x_1$", "$\\frac{", "a = {b}^c \\alpha", "5 $ & 10 %"),
+    "signs": ("_CE", "__nolegend__", "$x_1$", "$\\frac{$", "a = {b}^c \\alpha", "5 $ & 10 %"),
     "writings": ("שלום", "مرحبا 12", "🙂", "中文"),
     "controls": ("a\tb", "a\nb", "\x1b[31mred"),
     "long": ("a" * 300, "a" * 299 + "b", "many words " * 40),
