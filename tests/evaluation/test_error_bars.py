@@ -21,6 +21,12 @@ TESTS = [sampled("CE"), sampled("EISL")]
 SEEDS = [row(s, seed=k, bleu=f"{10 + 5 * int(k)}") for s in ("CE", "EISL") for k in "123"]
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Pictures are not saved, but their empty files are."""
+    monkeypatch.chdir(tmp_path)
+
+
 def error_bars(axis, flat=False):
     """Their two ends, rounded."""
     from matplotlib.container import ErrorbarContainer
@@ -91,8 +97,7 @@ def test_the_repeats_of_a_benchmark(figures):
         assert part in texts
 
 
-def test_the_commands_take_tests(tmp_path, monkeypatch, capsys, figures):
-    monkeypatch.chdir(tmp_path)
+def test_the_commands_take_tests(capsys, figures):
     for each, test in zip([row("CE", iterations="0"), row("EISL", iterations="0")], TESTS):
         append_row("rows.csv", each)
         append_row(f"{each['system']}.csv", test)
