@@ -1,20 +1,30 @@
 """BLEU against any column of the rows: an ablation, or the size of the training set."""
 
 import math
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .comparison import bleu_kind, identity, number, only
 from .drawing import (
-    CHARACTER,
     COLOURS,
+    GRID,
+    LONGEST_TICK,
     MARKERS,
     WIDTH,
+    bleu_axis,
     canvas,
     check_extension,
+    coloured,
+    error_bar,
+    name_it,
+    say_spread,
+    slanted,
+    spread,
     write_legend,
     write_title,
 )
+from .intervals import interval
 from .rows import Row, check_columns
+from .short_names import shown, spoken
 
 _NEEDED = ("system", "seed", "test_set", "bleu", "bleu_signature")
 _SAME = ("test_set", "noise", "arch", "model", "iterations", "length_candidates", "targets")
@@ -24,7 +34,8 @@ class ColumnValues(NamedTuple):
     """values[system][place]: one BLEU a seed, in the order of ``seeds``.
 
     places: the values of the column; rising where all are numbers, else as they appear.
-    numbers: these as numbers, None where one is none.
+    numbers: these as numbers, None where one is none. intervals[system, place]: the 95 %
+    interval of the BLEU of one seed, where it is known.
     """
 
     column: str
@@ -35,12 +46,14 @@ class ColumnValues(NamedTuple):
     test_set: str
     noise: str
     signature: str
+    intervals: Dict[Tuple[str, str], Tuple[float, float]]
 
 
-def column_values(rows: Sequence[Row], column: str) -> ColumnValues:
+def column_values(rows: Sequence[Row], column: str, tests: Sequence[Row] = ()) -> ColumnValues:
     """Collect rows by ``column``, system and seed.
 
-    Of rows with the same three the last one counts.
+    Of rows with the same three the last one counts. ``tests``: rows of ``significance``,
+    which know the intervals.
 
     :raises ValueError: a column is missing or empty, one value only, a BLEU that is no number,
         unequal seeds, or rows that differ in more than ``column`` and are not to be compared.
@@ -68,7 +81,11 @@ def column_values(rows: Sequence[Row], column: str) -> ColumnValues:
         numbers = None
     seeds = list(dict.fromkeys(row["seed"] for row in rows))
     found: Dict[str, Dict[str, Dict[str, float]]] = {}
+    sure: Dict[Tuple[str, str], Tuple[float, float]] = {}
     for row in rows:
+        known = interval(row, tests) if len(seeds) == 1 else None
+        if known:
+            sure[row["system"], row[column]] = known.low, known.high
         at = found.setdefault(row["system"], {}).setdefault(row[column], {})
         at[row["seed"]] = number(row, "bleu")
     for system, at_place in found.items():
@@ -89,30 +106,32 @@ def column_values(rows: Sequence[Row], column: str) -> ColumnValues:
         rows[-1]["test_set"],
         rows[-1].get("noise", ""),
         rows[-1]["bleu_signature"],
+        sure,
     )
 
 
 def draw_column(data: ColumnValues, path: str) -> None:
     """Lines over numbers (a logarithmic axis where they span more than a factor of ten), bars
-    beside each other over anything else; the mean of several seeds, which are dots.
+    beside each other over anything else; the mean of several seeds, which are dots, with error
+    bars from the least to the largest; with one seed they are the interval.
 
     :raises ValueError: too many systems for the colours, or a wrong extension.
     """
     check_extension(path)
-    if len(data.values) > len(COLOURS):
-        raise ValueError(f"{len(data.values)} systems, at most {len(COLOURS)} have a colour")
+    coloured(list(data.values))
     with canvas(path, (WIDTH, 4.2)) as figure:
         axis = figure.subplots()
-        (_bars if data.numbers is None else _lines)(axis, data)
-        axis.set_xlabel(data.column.replace("_", " "))
-        axis.set_ylabel("BLEU (0 to 100)")
-        top = max(score for at in data.values.values() for s in at.values() for score in s)
+        bars = data.numbers is None
+        (_bars if bars else _lines)(axis, data)
+        axis.set_xlabel(shown(spoken(data.column), 80))
+        scores = [score for at in data.values.values() for s in at.values() for score in s]
+        top = max([*scores, *(high for _, high in data.intervals.values())])
         axis.set_ylim(0, 1.12 * top if top > 0 else 1.0)
-        axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+        bleu_axis(axis)
+        axis.grid(**GRID)
         axis.set_axisbelow(True)
-        seeds = f"seed {data.seeds[0]}"
-        if len(data.seeds) > 1:
-            seeds = f"seeds {', '.join(data.seeds)} (mean, dot: one seed)"
+        shape = "bar" if bars else "line"
+        seeds = say_spread(data.seeds, bool(data.intervals), f"{shape}: mean, dot: one seed")
         noise = f"noise {data.noise}" if data.noise else ""
         write_title(figure, ", ".join(filter(None, [data.test_set, noise, seeds])))
         write_legend(figure, [axis], f"BLEU: {data.signature}")
@@ -123,14 +142,20 @@ def _lines(axis, data: ColumnValues) -> None:
     for i, (system, scores) in enumerate(data.values.items()):
         places = [place for place in data.places if place in scores]
         xs = [at[place] for place in places]
-        look = {"color": COLOURS[i], "marker": MARKERS[i], "linewidth": 1.8, "markersize": 5}
-        axis.plot(xs, [_mean(scores[place]) for place in places], label=system, **look)
+        look: Dict[str, Any] = {"color": COLOURS[i], "linewidth": 1.8, "markersize": 5}
+        means = [_mean(scores[place]) for place in places]
+        name_it(axis.plot(xs, means, marker=MARKERS[i], **look)[0], system)
+        for x, place, mean in zip(xs, places, means):
+            low, high = spread(scores[place], data.intervals.get((system, place)))
+            error_bar(axis, x, mean, low, high)
         if len(data.seeds) > 1:
             for x, place in zip(xs, places):
                 axis.plot([x] * len(data.seeds), scores[place], "o", color="black", markersize=3)
     low, high = min(at.values()), max(at.values())
     if low > 0 and high > 10 * low:
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter("")
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x >= 1 else f"{x:g}")
     shown = [x for x in at.values() if math.isfinite(x)]
     if len(shown) <= 8:
         axis.set_xticks(shown, [f"{x:,g}" if x < 1e5 else f"{x:,.0f}" for x in shown])
@@ -145,23 +170,25 @@ def _bars(axis, data: ColumnValues) -> None:
                 continue
             x = j + (i - (len(data.values) - 1) / 2) * width
             style = {"color": COLOURS[i], "edgecolor": "black", "linewidth": 0.6, "zorder": 2}
-            first = next(name for name in data.places if name in scores)
-            label = system if place == first else None
-            axis.bar(x, _mean(scores[place]), width * 0.92, label=label, **style)
+            mean = _mean(scores[place])
+            name_it(axis.bar(x, mean, width * 0.92, **style), system)
             if len(data.seeds) > 1:
                 seeds = [x] * len(data.seeds)
                 axis.plot(seeds, scores[place], "o", color="black", markersize=3, zorder=3)
+            low, high = spread(scores[place], data.intervals.get((system, place)))
+            error_bar(axis, x, mean, low, high)
             axis.annotate(
-                f"{_mean(scores[place]):.1f}",
-                (x, max(scores[place])),
+                f"{mean:.1f}",
+                (x, high),
                 xytext=(0, 4),
                 textcoords="offset points",
                 ha="center",
                 fontsize=9,
                 rotation=90 if len(data.values) * len(data.places) > 16 else 0,
             )
-    axis.set_xticks(range(len(data.places)), data.places)
-    if max(map(len, data.places)) * CHARACTER > 7.0 / len(data.places):
+    names = [shown(place, LONGEST_TICK) for place in data.places]
+    axis.set_xticks(range(len(names)), names)
+    if slanted(names, 7.0):
         axis.tick_params(axis="x", labelrotation=30)
 
 

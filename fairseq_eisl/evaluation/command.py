@@ -6,18 +6,21 @@ import sys
 from typing import List, Optional
 
 from ..common.files import read_lines, whole_file
+from ..common.matplotlib_check import why_no_pictures
 from . import metrics, plots
 from .column_plot import column_values, draw_column
 from .comparison import compare_rows
 from .cost_plot import draw_costs, step_costs
-from .drawing import check_extension
+from .curve_plot import training_curve
+from .drawing import check_picture
 from .examples import format_examples, pick
 from .inputs import Refused, flag, pairs, read_hypotheses, read_reference
+from .intervals import read_tests
 from .iterations import iteration_lines
 from .noise_levels import check_noises, noise_lines
 from .noise_plot import noise as draw_noise
 from .optional_metrics import bleurt, detokenized_bleu
-from .parser import make_parser
+from .parser import PROGRAM, make_parser
 from .provenance import provenance
 from .published import NOISE, TABLE, read_published
 from .report import report as make_report
@@ -116,6 +119,14 @@ def _chosen_rows(args: argparse.Namespace) -> List[Row]:
         return select(rows, wanted)
 
 
+def _tests(args: argparse.Namespace) -> List[Row]:
+    tests: List[Row] = []
+    for path in args.tests:
+        with flag(f"--tests {path}", path):
+            tests += read_tests(path)
+    return tests
+
+
 def table(args: argparse.Namespace) -> None:
     """Print rows as a table."""
     rows = _chosen_rows(args)
@@ -126,7 +137,7 @@ def table(args: argparse.Namespace) -> None:
 def plot(args: argparse.Namespace) -> None:
     """Draw rows."""
     with flag(f"--out {args.out}", args.out):
-        check_extension(args.out)
+        check_picture(args.out)
     published = []
     if args.published:
         with flag(f"--published {args.published}", args.published):
@@ -136,12 +147,15 @@ def plot(args: argparse.Namespace) -> None:
             check_noises(published)
     if (args.kind == "column") != bool(args.column):
         raise Refused("--column NAME and --kind column belong together")
+    if args.tests and args.kind == "cost":
+        raise Refused("--tests are of BLEU, which --kind cost does not draw")
+    tests = _tests(args)
     rows = _chosen_rows(args)
     with flag(f"--rows {args.rows}"):
         if args.kind == "noise":
-            data = noise_lines(rows, published)
+            data = noise_lines(rows, published, tests)
         elif args.kind == "column":
-            values = column_values(rows, args.column)
+            values = column_values(rows, args.column, tests)
         elif args.kind == "cost":
             costs = step_costs(rows)
         else:
@@ -154,17 +168,18 @@ def plot(args: argparse.Namespace) -> None:
         elif args.kind == "cost":
             draw_costs(costs, args.out)
         else:
-            plots.compare(rows, args.out)
+            plots.compare(rows, args.out, tests)
     print(args.out)
 
 
 def iterations(args: argparse.Namespace) -> None:
     """Draw rows against the number of refinement iterations."""
     with flag(f"--out {args.out}", args.out):
-        check_extension(args.out)
+        check_picture(args.out)
+    tests = _tests(args)
     rows = _chosen_rows(args)
     with flag(f"--rows {args.rows}"):
-        data = iteration_lines(rows)
+        data = iteration_lines(rows, tests)
     with flag(f"--out {args.out}", args.out):
         plots.iterations(data, args.out)
     print(args.out)
@@ -173,19 +188,19 @@ def iterations(args: argparse.Namespace) -> None:
 def curve(args: argparse.Namespace) -> None:
     """Draw validations out of training logs."""
     with flag(f"--out {args.out}", args.out):
-        check_extension(args.out)
+        check_picture(args.out)
     curves = {}
-    for name, path in pairs("--log", args.log).items():
+    for name, path in pairs("--log", args.log, files=True).items():
         with flag(f"--log {name}={path}", path):
             curves[name] = read_curve(path)
     with flag(f"--out {args.out}", args.out):
-        plots.training_curve(curves, args.out, args.start, args.title)
+        training_curve(curves, args.out, args.start, args.title)
     print(args.out)
 
 
 def examples(args: argparse.Namespace) -> None:
     """Print sentences of several systems side by side."""
-    logs = pairs("--system", args.system)
+    logs = pairs("--system", args.system, files=True)
     with flag(f"--source {args.source}", args.source):
         source = read_lines(args.source)
     references = read_reference(args.reference)
@@ -203,7 +218,7 @@ def examples(args: argparse.Namespace) -> None:
 
 def significance(args: argparse.Namespace) -> None:
     """Print a paired bootstrap; with ``--rows`` append a row for each system."""
-    logs = pairs("--system", args.system)
+    logs = pairs("--system", args.system, files=True)
     extra = pairs("--set", args.set)
     references = read_reference(args.reference)
     systems = {
@@ -227,6 +242,8 @@ def report(args: argparse.Namespace) -> None:
     """Write the page of one run or several."""
     if not args.out.lower().endswith((".html", ".htm")):
         raise Refused(f"--out {args.out}: a page ends in .html")
+    if why_no_pictures():
+        print(f"{PROGRAM}: the page has no pictures: {why_no_pictures()}", file=sys.stderr)
     published = []
     if args.published:
         with flag(f"--published {args.published}", args.published):

@@ -1,6 +1,7 @@
 """What the flags name: files, logs and key=value pairs. What goes wrong is one line."""
 
 import contextlib
+import os
 from typing import Dict, Iterator, List, Sequence
 
 from ..common.files import read_lines
@@ -26,11 +27,18 @@ def flag(given: str, path: str = "") -> Iterator[None]:
         raise Refused(f"{given}: {reason}") from err
 
 
-def pairs(name: str, texts: Sequence[str]) -> Dict[str, str]:
-    """``key=value`` texts of the flag ``name``."""
+def pairs(name: str, texts: Sequence[str], files: bool = False) -> Dict[str, str]:
+    """``key=value`` texts of the flag ``name``; the key ends at the first ``=``.
+
+    ``files``: the values are files, and a key may hold ``=``: it ends at the first one behind
+    which there is a file, if there is any.
+    """
     found: Dict[str, str] = {}
     for text in texts:
-        key, equals, value = (part.strip() for part in text.partition("="))
+        places = [at for at, character in enumerate(text) if character == "="]
+        named = [at for at in places if files and os.path.exists(text[at + 1 :].strip())]
+        at = (named or places or [len(text)])[0]
+        key, equals, value = text[:at].strip(), text[at : at + 1], text[at + 1 :].strip()
         if not (equals and key and value):
             raise Refused(f"{name} {text}: key=value is needed")
         if key in found:

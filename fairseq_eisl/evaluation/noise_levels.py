@@ -1,9 +1,10 @@
 """Rows to lines of BLEU over the level of a noise, after checks that they fit together."""
 
 import math
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from .comparison import bleu_kind, identity, number, only
+from .intervals import interval
 from .rows import Row, check_columns
 
 _NEEDED = ("system", "noise", "seed", "test_set", "bleu", "bleu_signature")
@@ -26,7 +27,8 @@ class Levels(NamedTuple):
 class NoiseLevels(NamedTuple):
     """panels: noise type to system to its line. published: the same of a paper, or empty.
 
-    seeds: the same for all. signature: sacrebleu's.
+    seeds: the same for all. signature: sacrebleu's. intervals: by type of noise, level and
+    system the 95 % interval of the BLEU of one seed, where it is known.
     """
 
     panels: Dict[str, Dict[str, Levels]]
@@ -34,6 +36,7 @@ class NoiseLevels(NamedTuple):
     seeds: List[str]
     test_set: str
     signature: str
+    intervals: Mapping[Tuple[str, float, str], Tuple[float, float]]
 
 
 def split_noise(text: str) -> Tuple[str, float]:
@@ -76,12 +79,18 @@ def several_levels(rows: Sequence[Row]) -> bool:
     return any(sum(own in ("", kind) for own, _ in found) > 1 for kind in kinds)
 
 
-def noise_lines(rows: Sequence[Row], published: Sequence[Row] = ()) -> NoiseLevels:
+_Point = Tuple[str, float, str]  # type of noise, level, system
+
+
+def noise_lines(
+    rows: Sequence[Row], published: Sequence[Row] = (), tests: Sequence[Row] = ()
+) -> NoiseLevels:
     """Collect rows by the columns noise, system and seed.
 
     Rows without noise are level 0 of every type. Of rows with the same system, noise and
     seed the last one counts. ``published``: rows of :func:`published.read_published`, of
-    which those are kept whose type of noise occurs in ``rows``.
+    which those are kept whose type of noise occurs in ``rows``. ``tests``: rows of
+    ``significance``, which know the intervals.
 
     :raises ValueError: a column is missing or empty, a noise that is no ``type:level``,
         nothing but clean rows, a BLEU that is no number, unequal seeds, or rows of several
@@ -98,11 +107,15 @@ def noise_lines(rows: Sequence[Row], published: Sequence[Row] = ()) -> NoiseLeve
         only(name, [row.get(name, "") for row in rows])
     only("bleu_signature", [bleu_kind(row["bleu_signature"]) for row in rows])
     seeds = list(dict.fromkeys(row["seed"] for row in rows))
-    found: Dict[Tuple[str, float, str], Dict[str, float]] = {}
+    found: Dict[_Point, Dict[str, float]] = {}
+    sure: Dict[_Point, Tuple[float, float]] = {}
     for row in rows:
         kind, level = split_noise(row["noise"])
         key = kind, level, row["system"]
         found.setdefault(key, {})[row["seed"]] = number(row, "bleu")
+        known = interval(row, tests) if len(seeds) == 1 else None
+        if known:
+            sure[key] = known.low, known.high
     points = {}
     for (kind, level, system), scores in found.items():
         lacking = [seed for seed in seeds if seed not in scores]
@@ -113,6 +126,10 @@ def noise_lines(rows: Sequence[Row], published: Sequence[Row] = ()) -> NoiseLeve
     kinds = list(dict.fromkeys(kind for kind, _, _ in points if kind))
     if not kinds:
         raise ValueError("no row has a noise: there is no level to draw against")
+    for of, level, system in list(sure):
+        for kind in kinds if not of else ():  # the clean rows are level 0 of every type
+            if (kind, 0.0, system) not in points:
+                sure[kind, 0.0, system] = sure[of, level, system]
     theirs = {}
     for row in published:
         theirs[(*split_noise(row["noise"]), row["system"])] = [number(row, "bleu")]
@@ -122,10 +139,14 @@ def noise_lines(rows: Sequence[Row], published: Sequence[Row] = ()) -> NoiseLeve
         seeds=seeds,
         test_set=rows[-1]["test_set"],
         signature=rows[-1]["bleu_signature"],
+        intervals=sure,
     )
 
 
-def _panel(points: Dict[Tuple[str, float, str], List[float]], kind: str) -> Dict[str, Levels]:
+def _panel(
+    points: Dict[_Point, List[float]],
+    kind: str,
+) -> Dict[str, Levels]:
     """The lines of one type of noise, the clean rows at level 0 unless there are own ones."""
     lines: Dict[str, Levels] = {}
     own = {(level, system) for of, level, system in points if of == kind}

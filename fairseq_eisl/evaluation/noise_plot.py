@@ -3,8 +3,24 @@
 import math
 from typing import Any, Dict, Sequence
 
-from .drawing import COLOURS, MARKERS, WIDTH, canvas, check_extension, write_legend, write_title
+from .drawing import (
+    COLOURS,
+    GRID,
+    MARKERS,
+    WIDTH,
+    bleu_axis,
+    canvas,
+    check_extension,
+    coloured,
+    error_bar,
+    name_it,
+    say_spread,
+    spread,
+    write_legend,
+    write_title,
+)
 from .noise_levels import Levels, NoiseLevels
+from .short_names import shown, spoken
 
 _MOST_NAMES = 5  # of levels below a panel, or they run into each other
 _UNITS = {  # of the types of noise that there are; another one has a plain level
@@ -27,6 +43,7 @@ _PAPER: Dict[str, Any] = {
 def noise(data: NoiseLevels, path: str) -> None:
     """One panel a type of noise, one line a system: its mean over the seeds.
 
+    Error bars go from the least seed to the largest; with one seed they are the interval.
     What a paper printed is dashed and faint, in the colour of the system of that name.
 
     :raises ValueError: too many systems for the colours, or a wrong extension.
@@ -34,8 +51,7 @@ def noise(data: NoiseLevels, path: str) -> None:
     check_extension(path)
     groups = (data.panels, data.published)
     systems = list(dict.fromkeys(n for group in groups for lines in group.values() for n in lines))
-    if len(systems) > len(COLOURS):
-        raise ValueError(f"{len(systems)} systems, at most {len(COLOURS)} have a colour")
+    coloured(systems)
     count = len(data.panels)
     across = 2 if count == 4 else min(3, count)
     down = -(-count // across)
@@ -43,35 +59,39 @@ def noise(data: NoiseLevels, path: str) -> None:
         axes = figure.subplots(down, across, sharey=True, squeeze=False).flatten()
         for axis in axes[count:]:
             axis.set_visible(False)
-        for i, (axis, kind) in enumerate(zip(axes, data.panels)):
+        for axis, kind in zip(axes, data.panels):
             ours, theirs = data.panels[kind], data.published.get(kind, {})
-            lines = [*ours.values(), *theirs.values()]
-            place = _places(axis, sorted({level for line in lines for level in line.levels}))
+            both = [*ours.values(), *theirs.values()]
+            place = _places(axis, sorted({level for line in both for level in line.levels}))
             for name, line in ours.items():
-                _draw(axis, place, line, systems.index(name), {**_OURS, "label": name})
+                _draw(axis, place, line, systems.index(name), name, _OURS)
+                for level, seeds in zip(*line):
+                    low, high = spread(seeds, data.intervals.get((kind, level, name)))
+                    error_bar(axis, place[level], sum(seeds) / len(seeds), low, high)
             for name, line in theirs.items():
-                look = {**_PAPER, "label": f"{name}, paper"}
-                _draw(axis, place, line, systems.index(name), look)
-            axis.set_title(kind.replace("_", " "), loc="left")
+                _draw(axis, place, line, systems.index(name), f"{name}, paper", _PAPER)
+            axis.set_title(shown(spoken(kind), 60 // across), loc="left")
             axis.set_xlabel(_UNITS.get(kind, "level"))
-            axis.set_ylabel("" if i % across else "BLEU (0 to 100)")
-            axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+            axis.grid(**GRID)
         top = max(axis.dataLim.y1 for axis in axes[:count])
         axes[0].set_ylim(0, 1.06 * top if top > 0 else 1.0)
-        seeds = f"seed {data.seeds[0]}"
-        if len(data.seeds) > 1:
-            seeds = f"seeds {', '.join(data.seeds)} (line: mean)"
-        write_title(figure, f"{data.test_set}, {seeds}")
+        for axis in axes[:count:across]:
+            bleu_axis(axis)
+        bars = say_spread(data.seeds, bool(data.intervals), "line: mean")
+        write_title(figure, f"{data.test_set}, {bars}")
         note = f"BLEU: {data.signature}"
         if any(data.published.values()):
             note += "; paper: as printed there, a BLEU of its own"
         write_legend(figure, axes[:count], note)
 
 
-def _draw(axis, place: Dict[float, float], line: Levels, number: int, look: Dict[str, Any]) -> None:
+def _draw(
+    axis, place: Dict[float, float], line: Levels, number: int, name: str, look: Dict[str, Any]
+) -> None:
     means = [sum(seeds) / len(seeds) for seeds in line.values]
     xs = [place[level] for level in line.levels]
-    axis.plot(xs, means, color=COLOURS[number], marker=MARKERS[number], **look)
+    look = {**look, "color": COLOURS[number], "marker": MARKERS[number]}
+    name_it(axis.plot(xs, means, **look)[0], name)
 
 
 def _places(axis, levels: Sequence[float]) -> Dict[float, float]:

@@ -4,7 +4,9 @@ import math
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from .comparison import bleu_kind, number
+from .intervals import interval
 from .rows import Row
+from .short_names import isolated, shown
 
 BASELINE = "CE"
 SETTINGS = ("test_set", "noise", "arch", "model", "targets", "iterations", "length_candidates")
@@ -14,11 +16,18 @@ class Setting(NamedTuple):
     """Rows that may be compared. known: the columns of :data:`SETTINGS` that are filled.
 
     bleu: mean over the seeds by system, the baseline first. seeds: how many each has.
+    rows: those that count, by system.
     """
 
     known: Dict[str, str]
     bleu: Dict[str, float]
     seeds: Dict[str, int]
+    rows: Dict[str, List[Row]]
+
+    def ends(self, system: str) -> Tuple[float, float]:
+        """The least BLEU of the seeds and the largest."""
+        scores = [number(row, "bleu") for row in self.rows[system]]
+        return min(scores), max(scores)
 
 
 def varying(rows: Sequence[Row]) -> List[str]:
@@ -34,18 +43,22 @@ def settings(rows: Sequence[Row]) -> List[Setting]:
 
     :raises ValueError: a BLEU that is no number.
     """
-    found: Dict[Tuple[str, ...], Dict[str, Dict[str, float]]] = {}
+    found: Dict[Tuple[str, ...], Dict[str, Dict[str, Row]]] = {}
     for row in rows:
         kind = bleu_kind(row.get("bleu_signature", ""))
         key = (*(row.get(name, "") for name in SETTINGS), kind)
         seeds = found.setdefault(key, {}).setdefault(row["system"], {})
-        seeds[row.get("seed", "")] = number(row, "bleu")
+        number(row, "bleu")
+        seeds[row.get("seed", "")] = row
     result = []
     for key, systems in found.items():
         order = sorted(systems, key=lambda name: name != BASELINE)
-        means = {name: sum(systems[name].values()) / len(systems[name]) for name in order}
+        kept = {name: list(systems[name].values()) for name in order}
+        means = {
+            name: sum(number(r, "bleu") for r in kept[name]) / len(kept[name]) for name in order
+        }
         known = {name: value for name, value in zip(SETTINGS, key) if value}
-        result.append(Setting(known, means, {name: len(systems[name]) for name in order}))
+        result.append(Setting(known, means, {name: len(kept[name]) for name in order}, kept))
     return result
 
 
@@ -54,18 +67,19 @@ def sentence(rows: Sequence[Row]) -> str:
 
     Of several settings the widest difference is told, and how often which system leads.
     """
-    compared = [each for each in settings(rows) if len(each.bleu) > 1 and _defined(each)]
+    compared = _compared(rows)
     if not compared:
         scores = [
-            f"{name} {score:.1f} BLEU" + (f" ({_named(each, rows)})" if varying(rows) else "")
+            f"{_quoted(name)} {score:.1f} BLEU"
+            + (f" ({_named(each, rows)})" if varying(rows) else "")
             for each in settings(rows)
             for name, score in each.bleu.items()
         ]
         return "; ".join(scores[:4]) + ("; and more below." if scores[4:] else ".")
     widest = max(compared, key=_margin)
     baseline, *others = widest.bleu
-    ours = ", ".join(f"{name} {widest.bleu[name]:.1f}" for name in others)
-    text = f"{ours} BLEU against {baseline} {widest.bleu[baseline]:.1f}"
+    ours = ", ".join(f"{_quoted(name)} {widest.bleu[name]:.1f}" for name in others)
+    text = f"{ours} BLEU against {_quoted(baseline)} {widest.bleu[baseline]:.1f}"
     if set(widest.seeds.values()) != {1}:
         counts = sorted(set(widest.seeds.values()))
         text += f" (mean of {' or '.join(map(str, counts))} seeds)"
@@ -77,11 +91,62 @@ def sentence(rows: Sequence[Row]) -> str:
         first, *equals = [name for name, score in each.bleu.items() if score == best]
         leader = "equal" if equals else first
         leads[leader] = leads.get(leader, 0) + 1
-    told = ", ".join(f"{name} in {count}" for name, count in leads.items())
+    told = ", ".join(f"{_quoted(name)} in {count}" for name, count in leads.items())
     return (
         f"{text}, where they differ most ({_named(widest, rows)}). "
         f"Highest BLEU: {told} of {len(compared)} settings."
     )
+
+
+def evidence(rows: Sequence[Row], tests: Sequence[Row] = (), size: int = 0) -> str:
+    """What the scores of :func:`sentence` rest on: intervals and p, or seeds; the test set.
+
+    ``tests``: rows of ``significance``. ``size``: sentences of the test set, where the rows
+    do not tell.
+    """
+    compared = _compared(rows)
+    told = max(compared, key=_margin) if compared else settings(rows)[0]
+    of = {name: kept[-1] for name, kept in told.rows.items()}
+    parts = []
+    if set(told.seeds.values()) == {1}:
+        known = {name: interval(row, tests) for name, row in of.items()}
+        sure = {name: each for name, each in known.items() if each}
+        ends = [f"{_quoted(n)} {each.low:.1f} to {each.high:.1f}" for n, each in sure.items()]
+        chances = [
+            f"{_quoted(name)} against {_quoted(each.baseline)} p {each.p}"
+            for name, each in sure.items()
+            if each.p
+        ]
+        if ends:
+            parts.append(f"95 % interval: {', '.join(ends)}")
+        if chances:
+            parts.append(f"{', '.join(chances)} (paired bootstrap over the test sentences)")
+        if not ends and len(of) > 1:
+            parts.append("whether the difference is chance was not tested")
+    else:
+        ends = ["{} {:.1f} to {:.1f}".format(_quoted(n), *told.ends(n)) for n in told.rows]
+        parts.append(f"least to largest of the seeds: {', '.join(ends)}")
+    first = next(iter(of.values()))
+    sentences = first.get("sentences") or (str(size) if size else "")
+    where = [_quoted(told.known["test_set"])] if told.known.get("test_set") else []
+    where += [f"{sentences} sentences"] if sentences else []
+    if where:
+        parts.append(f"test set: {', '.join(where)}")
+    others = [f"{n} {first[n]}" for n in ("noise", "model") if first.get(n)]
+    if set(told.seeds.values()) == {1} and first.get("seed"):
+        others.append(f"seed {first['seed']}")
+    if others:
+        parts.append(", ".join(others))
+    return "".join(f"{part[:1].upper()}{part[1:]}. " for part in parts).rstrip()
+
+
+def _compared(rows: Sequence[Row]) -> List[Setting]:
+    """Settings with several systems, each with a BLEU."""
+    return [each for each in settings(rows) if len(each.bleu) > 1 and _defined(each)]
+
+
+def _quoted(name: str) -> str:
+    return isolated(shown(name, 60))
 
 
 def _defined(setting: Setting) -> bool:

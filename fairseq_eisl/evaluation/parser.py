@@ -3,8 +3,8 @@
 import argparse
 from typing import Any, Dict, NoReturn
 
+from .curve_plot import STARTS
 from .metrics import TOKENIZERS
-from .plots import STARTS
 
 PROGRAM = "python -m fairseq_eisl.evaluation"
 DESCRIPTION = "Scores the outputs of fairseq-generate, and shows the scores."
@@ -86,6 +86,16 @@ def make_parser() -> argparse.ArgumentParser:
         )
         return part
 
+    def knows_tests(part: argparse.ArgumentParser) -> None:
+        part.add_argument(
+            "--tests",
+            metavar="CSV",
+            help="files written by significance --rows: their 95 %% intervals of BLEU become "
+            "error bars, where there is one seed",
+            default=[],
+            **many,
+        )
+
     part = shows_rows("table", "rows as a table")
     part.add_argument("--columns", metavar="NAME", help="columns to show, in this order", **many)
     part.add_argument("--markdown", action="store_true")
@@ -108,9 +118,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="CSV",
         help="with --kind noise: a paper's numbers, columns noise, system, bleu; drawn faintly",
     )
+    knows_tests(part)
 
     part = shows_rows("iterations", "BLEU and repetition against refinement iterations")
     part.add_argument("--out", required=True, help="a .png or .svg file")
+    knows_tests(part)
 
     part = commands.add_parser("curve", help="validation BLEU of training logs as a picture")
     part.add_argument(
@@ -175,7 +187,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     part.add_argument("--title", default="", help="of the page, otherwise the run's own")
     part.add_argument(
-        "-n", type=_positive, default=8, help="how many examples of a run (default: %(default)s)"
+        "-n",
+        type=_positive,
+        default=8,
+        help="how many examples of a run: most changed, worst and random (default: %(default)s)",
     )
-    part.add_argument("--seed", type=int, default=1, help="picks them (default: %(default)s)")
+    part.add_argument(
+        "--seed", type=int, default=1, help="draws the random ones (default: %(default)s)"
+    )
     return parser

@@ -4,7 +4,9 @@ import html
 import re
 from typing import List, Mapping, Sequence, Tuple
 
-from .marks import missing_words, words_of
+from .comparison import number
+from .intervals import ends, p_text
+from .marks import Word, condensed, missing_words
 from .rows import Row
 
 _SHOWN = (  # the columns of a result, in this order
@@ -33,9 +35,22 @@ _HEADS = {
 _SIGNATURE = "_signature"
 
 
+_MOST_WORDS = 100  # of a text, before the rest is folded away
+_LONGEST_WORD = 80  # characters
+
+
+class Html(str):
+    """A cell that is HTML already."""
+
+
 def escape(text: str) -> str:
     """Text as HTML, in attributes too."""
-    return html.escape(text, quote=True)
+    return text if isinstance(text, Html) else html.escape(text, quote=True)
+
+
+def folded(summary: str, body: str) -> str:
+    """HTML that a click unfolds."""
+    return f"<details>\n<summary>{escape(summary)}</summary>\n{body}\n</details>"
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[str]], css: str = "") -> str:
@@ -76,14 +91,20 @@ def results(rows: Sequence[Row]) -> str:
 
 
 def significance(rows: Sequence[Row]) -> str:
-    """What a paired bootstrap says of each system's BLEU, and how it was drawn."""
+    """What a paired bootstrap says of each system's BLEU, and how it was drawn.
+
+    :raises ValueError: a mean or margin that is no number.
+    """
     columns = ("noise", "iterations", "length_candidates")
     told = [name for name in columns if not _same(rows, name)]
     body = []
     for row in rows:
-        mean, margin = float(row["bleu_mean"]), float(row["bleu_margin"])
-        test = f"{row['p_value']} (against {row['baseline']})" if row["p_value"] else "baseline"
-        interval = f"{mean - margin:.2f} to {mean + margin:.2f}"
+        mean, margin = number(row, "bleu_mean"), number(row, "bleu_margin")
+        test = "baseline"
+        if row["p_value"]:
+            p = p_text(row["p_value"], row["bleu_signature"])
+            test = f"{p[2:] if p.startswith('= ') else p} (against {row['baseline']})"
+        interval = "{:.2f} to {:.2f}".format(*ends(mean, margin))
         body.append([row["system"], *(row.get(n, "") for n in told), row["bleu"], interval, test])
     head = ["system", *map(_head, told), "BLEU", "95 % interval", "p"]
     drawn = ", ".join(dict.fromkeys(row["bleu_signature"] for row in rows))
@@ -109,13 +130,13 @@ def _signatures(rows: Sequence[Row]) -> str:
         metric = name[: -len(_SIGNATURE)]
         metric = "words and lengths" if metric == "words" else _head(metric)
         signatures: dict = {}
-        for number, row in enumerate(rows, 1):
+        for line, row in enumerate(rows, 1):
             if row.get(name):
-                signatures.setdefault(row[name], []).append(str(number))
+                signatures.setdefault(row[name], []).append(str(line))
         for signature, numbers in signatures.items():
             where = f" (row {', '.join(numbers)})" if len(signatures) > 1 else ""
             items.append((f"{metric}{where}", signature))
-    return '<p class="note">Computed as:</p>\n' + pairs(items, "signatures") if items else ""
+    return folded("How the scores were computed", pairs(items, "signatures")) if items else ""
 
 
 def pairs(items: Sequence[Tuple[str, str]], css: str = "settings") -> str:
@@ -140,23 +161,60 @@ def picture(svg: str, caption: str, number: int) -> str:
     )
 
 
+_GROUND = re.compile(r'<g id="patch_\d+">\s*<path d="[^"]*"\s+style="fill: #ffffff"\s*/>\s*</g>\s*')
+_PAGE_COLOURS = {  # the page has them light and dark
+    "#000000": "var(--ink)",
+    "#ffffff": "var(--paper)",
+    "#dddddd": "var(--grid)",
+    "#0072b2": "var(--blue)",  # too dark on a dark page
+}
+
+
 def inline_svg(svg: str, label: str, prefix: str) -> str:
-    """The ``<svg>`` of a file, its ids made the page's own, without prolog and metadata."""
+    """The ``<svg>`` of a file, its ids made the page's own, without prolog and metadata.
+
+    White grounds are left out, black, white and the grid take the page's colours.
+    """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = _GROUND.sub("", svg)
+    for colour, own in _PAGE_COLOURS.items():
+        svg = re.sub(rf"(?<=: ){colour}\b", own, svg)
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
     svg = re.sub(r'href="#', f'href="#{prefix}', svg)
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1).strip()
 
 
-def marked(text: str) -> str:
-    """An output with its repeated words marked."""
-    words = [
-        f"<mark>{escape(word.text)}</mark>" if word.repeated else escape(word.text)
-        for word in words_of(text)
-    ]
-    return " ".join(words) or "<i>(empty)</i>"
+def marked(text: str, mark: bool = True) -> str:
+    """A text with its repeated words marked; long repetitions once, a long rest folded away."""
+    parts: List[str] = []
+    for piece in condensed(text):
+        parts += [_word(word._replace(repeated=mark and word.repeated)) for word in piece.words]
+        if piece.more:
+            parts.append(f'<span class="more">({piece.more} times more)</span>')
+    return _few(parts) or "<i>(empty)</i>"
+
+
+def _word(word: Word) -> str:
+    text = escape(_short(word.text))
+    return f"<mark>{text}</mark>" if word.repeated else text
+
+
+def _short(word: str) -> str:
+    if len(word) <= _LONGEST_WORD:
+        return word
+    half = _LONGEST_WORD // 2
+    return f"{word[:half]}…{word[-half:]} ({len(word)} characters)"
+
+
+def _few(parts: Sequence[str]) -> str:
+    """Words, those beyond a number folded away."""
+    if len(parts) <= _MOST_WORDS * 1.2:
+        return " ".join(parts)
+    rest = len(parts) - _MOST_WORDS
+    shown = " ".join(parts[:_MOST_WORDS])
+    return f"{shown} {folded(f'{rest} more words', ' '.join(parts[_MOST_WORDS:]))}"
 
 
 def examples(
@@ -164,16 +222,21 @@ def examples(
     reference: Sequence[str],
     systems: Mapping[str, Sequence[str]],
     numbers: Sequence[int],
+    chrf: Mapping[str, Sequence[float]] = {},
 ) -> str:
-    """A block for each sentence number (from 0): source, reference and every system."""
+    """A block for each sentence number (from 0): source, reference and every system.
+
+    ``chrf``: by system, of each sentence.
+    """
     blocks = []
     for i in numbers:
-        lines: List[Tuple[str, str]] = [("source", escape(source[i]))] if source else []
+        lines: List[Tuple[str, str]] = [("source", marked(source[i], mark=False))] if source else []
         lines.append(("reference", marked(reference[i])))
         for name, hypotheses in systems.items():
             missing = missing_words(hypotheses[i], reference[i])
-            lacks = " ".join(f"<del>{escape(word)}</del>" for word in missing) or "nothing"
-            note = f'<span class="missing">missing: {lacks}</span>'
+            lacks = _few([f"<del>{escape(_short(word))}</del>" for word in missing]) or "nothing"
+            score = f"chrF {chrf[name][i]:.0f}, " if name in chrf else ""
+            note = f'<div class="missing">{score}missing: {lacks}</div>'
             lines.append((name, f"{marked(hypotheses[i])}<br>{note}"))
         body = "\n".join(f"<dt>{escape(name)}</dt><dd>{text}</dd>" for name, text in lines)
         blocks.append(f'<h4>sentence {i}</h4>\n<dl class="example">\n{body}\n</dl>')

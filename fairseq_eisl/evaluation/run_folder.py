@@ -3,10 +3,11 @@
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..common.files import read_lines
 from .generation_log import read_generation_log
+from .intervals import read_tests
 from .leftovers import check_pieces
 from .rows import Row, check_columns, read_rows
 from .training_log import Curve, read_curve
@@ -14,7 +15,6 @@ from .training_log import Curve, read_curve
 ROWS, REPORT, TESTS = "rows.csv", "report.json", "significance.csv"
 _KEYS = ("title", "settings", "commands", "source", "reference", "systems", "curves")
 _NEEDED = ("system", "bleu", "bleu_signature")
-_TESTED = ("system", "baseline", "bleu", "bleu_mean", "bleu_margin", "p_value", "bleu_signature")
 
 
 class Run(NamedTuple):
@@ -22,6 +22,7 @@ class Run(NamedTuple):
 
     commands: stage and shell command. source, reference: sentences. systems: the
     hypotheses of each system, as many as there are references. tests: rows of ``significance``.
+    folder: the name of its folder, without those above.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     systems: Dict[str, List[str]]
     curves: Dict[str, Curve]
     tests: List[Row]
+    folder: str = ""
 
 
 def read_run(folder: str) -> Run:
@@ -41,7 +43,7 @@ def read_run(folder: str) -> Run:
     :raises OSError: a file cannot be read.
     :raises ValueError: a file is not what it should be, or texts of unequal line counts.
     """
-    rows = _read_table(os.path.join(folder, ROWS), _NEEDED)
+    rows = _read_rows(os.path.join(folder, ROWS))
     tests = os.path.join(folder, TESTS)
     about = _read_report(os.path.join(folder, REPORT))
 
@@ -79,16 +81,17 @@ def read_run(folder: str) -> Run:
         reference=reference,
         systems=systems,
         curves={name: read_curve(path(log)) for name, log in about.get("curves", {}).items()},
-        tests=_read_table(tests, _TESTED) if os.path.exists(tests) else [],
+        tests=read_tests(tests) if os.path.exists(tests) else [],
+        folder=os.path.basename(os.path.abspath(folder)),
     )
 
 
-def _read_table(path: str, needed: Sequence[str]) -> List[Row]:
+def _read_rows(path: str) -> List[Row]:
     rows = read_rows(path)
     if not rows:
         raise ValueError(f"{path}: there is a header but no row")
     try:
-        check_columns(rows, needed)
+        check_columns(rows, _NEEDED)
     except ValueError as err:
         raise ValueError(f"{path}: {err}") from None
     return rows

@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from .intervals import ends, p_text
 from .metrics import TOKENIZERS, check_pairs
 
 _SEED = "SACREBLEU_SEED"
@@ -104,8 +105,10 @@ def format_significance(result: Significance) -> str:
     width = max(len(system.name) for system in result.systems)
     lines = []
     for system in result.systems:
-        verdict = "baseline" if system.p_value is None else f"p = {system.p_value:.4f}"
-        low, high = system.mean - system.margin, system.mean + system.margin
+        verdict = "baseline"
+        if system.p_value is not None:
+            verdict = f"p {p_text(f'{system.p_value:.4f}', result.signature)}"
+        low, high = ends(system.mean, system.margin)
         interval = f"95 % interval {low:.2f} to {high:.2f}"
         lines.append(f"{system.name.ljust(width)}  BLEU {system.bleu:.2f}  {interval}  {verdict}")
     return "\n".join([*lines, f"paired bootstrap, {result.signature}"])

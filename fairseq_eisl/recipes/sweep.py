@@ -229,6 +229,11 @@ def draw(sweep: DictConfig, runs: str) -> List[str]:
         rows = os.path.join(folder, "rows.csv")
         command = [*evaluate, "plot", "--kind", "column", "--column", sweep.column]
         commands[f"{sweep.column}.png"] = [*command, "--rows", rows]
+    tests = [os.path.join(folder, cell.name, "significance.csv") for cell in done]
+    tests = [path for path in tests if os.path.exists(path)]
+    for name in commands:
+        if tests and name != "report.html":  # the page finds them in the folders
+            commands[name] += ["--tests", *tests]
     drawn = []
     for name, command in commands.items():
         path = os.path.join(folder, name)

@@ -10,7 +10,7 @@ def visible_texts(figure):
     figure.draw_without_rendering()
     unseen = set()
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        low, high = axis.get_view_interval()
+        low, high = sorted(axis.get_view_interval())  # some axes go down
         for tick in axis.get_major_ticks():
             if not low <= tick.get_loc() <= high:
                 unseen.add(tick.label1)

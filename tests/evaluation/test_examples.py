@@ -1,6 +1,14 @@
 import pytest
 
-from fairseq_eisl.evaluation.examples import format_examples, mark_repetitions, pick
+from fairseq_eisl.evaluation.examples import (
+    CHANGED,
+    RANDOM,
+    WORST,
+    choose,
+    format_examples,
+    mark_repetitions,
+    pick,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +60,28 @@ def test_side_by_side():
 def test_counts_must_agree():
     with pytest.raises(ValueError, match="1 sentences of CE for 2"):
         format_examples(["a", "b"], ["a", "b"], {"CE": ["a"]}, [0])
+
+
+def test_the_most_changed_and_the_worst_are_chosen():
+    reference = [f"the sentence number {i} ." for i in range(20)]
+    systems = {"CE": list(reference), "EISL": list(reference)}
+    systems["CE"][3] = systems["EISL"][5] = "q"  # better, worse
+    systems["CE"][7] = systems["EISL"][7] = "x"  # bad, as it was
+    chosen = choose(6, reference, systems, seed=1)
+    assert set(chosen.numbers[CHANGED]) == {3, 5} and chosen.numbers[WORST][0] == 7
+    found = [i for numbers in chosen.numbers.values() for i in numbers]
+    assert len(found) == len(set(found)) == 6  # random ones fill up what has not changed
+    assert chosen.chrf["EISL"][5] < 5 and chosen.chrf["CE"][5] == pytest.approx(100)
+    other = choose(6, reference, systems, seed=2)
+    assert other.numbers[CHANGED] == chosen.numbers[CHANGED]
+    assert other.numbers[RANDOM] != chosen.numbers[RANDOM]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_no_more_than_there_are(count):
+    texts = ["a b", "c d", ""]
+    chosen = choose(count, texts, {"CE": ["x", "", "y"], "EISL": ["a", "c d", ""]}, seed=1)
+    found = [i for numbers in chosen.numbers.values() for i in numbers]
+    assert len(found) == len(set(found)) == min(count, 3)
+    alone = choose(count, texts, {"CE": texts}, seed=1).numbers
+    assert CHANGED not in alone and sum(map(len, alone.values())) == min(count, 3)

@@ -88,7 +88,7 @@ def test_tests_of_the_difference_are_shown(tmp_path):
     ]
     (folder / "significance.csv").write_text(head + "\n".join(lines) + "\n")
     text = read(report([read_run(str(folder))])).replace(" ", "")
-    assert "CE8.508.10to9.10baseline" in text and "EISL32.1031.00to33.000.0010(againstCE)" in text
+    assert "CE8.508.10to9.10baseline" in text and "EISL32.1031.00to33.00<=0.001(againstCE)" in text
     assert "bs:1000|seed:1" in text and "notintraining" in text
     (folder / "significance.csv").write_text("system,bleu\nCE,1\n")
     with pytest.raises(ValueError, match="significance.csv: "):

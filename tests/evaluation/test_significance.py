@@ -68,7 +68,7 @@ def test_rows_and_lines():
     assert rows[1]["bleu_signature"] == result.signature
     lines = format_significance(result).splitlines()
     assert lines[0].startswith("CE    BLEU ") and lines[0].endswith("baseline")
-    assert "95 % interval" in lines[1] and lines[1].endswith("p = 0.0099")
+    assert "95 % interval" in lines[1] and lines[1].endswith("p <= 0.01")
     assert lines[-1] == f"paired bootstrap, {result.signature}"
 
 

@@ -63,8 +63,12 @@ def test_the_page_has_a_papers_numbers_that_say_where_they_come_from(
 
     monkeypatch.setattr("fairseq_eisl.recipes.sweep.is_done", lambda *_: True)
     monkeypatch.setattr("fairseq_eisl.recipes.sweep.subprocess.run", run)
+    tests = tmp_path / "s/noise=repeat_0.3/significance.csv"
+    tests.parent.mkdir(parents=True)
+    tests.touch()
     draw(loaded, str(tmp_path))
     report, noise = (next(c for c in commands if kind in c) for kind in ("report", "noise"))
+    assert noise[noise.index("--tests") + 1 : noise.index("--out")] == [str(tests)]
     assert ("--published" in report) == ("source" in header)
     assert str(paper) in noise
 
