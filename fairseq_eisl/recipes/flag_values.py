@@ -33,7 +33,8 @@ _SIZES = re.compile(r"(encoder|decoder)_(layers|embed_dim|ffn_embed_dim|attentio
 _ZERO_OR_MORE = _names(
     "num_workers max_epoch max_update warmup_updates validate_interval_updates "
     "validate_after_updates save_interval_updates iter_decode_max_iter max_len_b min_len "
-    "prefix_size seed curriculum no_repeat_ngram_size thresholdsrc thresholdtgt ignore_prefix_size fixed_validation_seed "
+    "prefix_size seed curriculum no_repeat_ngram_size thresholdsrc thresholdtgt "
+    "ignore_prefix_size fixed_validation_seed "
     "target_noise_seed clip_norm weight_decay stop_time_hours max_len_a length_loss_factor "
     "word_ins_loss_factor end_learning_rate ema_start_update empty_cache_freq data_buffer_size "
     "min_lr quant_noise_pq quant_noise_scalar lr_threshold lr_patience num_batch_buckets nval "
@@ -239,7 +240,7 @@ def _check_best(args: Any, name: Name):
     for key, why in (
         ("no_save", "no checkpoint would be there for what comes later"),
         ("disable_validation", "no checkpoint would be the best one, which later stages need"),
-        ("save_async", "fairseq would not write checkpoint_best.pt, which later stages need"),
+        ("write_checkpoints_asynchronously", "later stages need checkpoint_best.pt, not written so"),
         ("suppress_crashes", "a training that failed would look as if it had ended"),
         ("tpu", "recipes run on CPUs and CUDA GPUs"),
     ):  # fmt: skip

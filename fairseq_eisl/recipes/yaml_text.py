@@ -31,8 +31,8 @@ def is_null(value: Any) -> bool:
 def flag_value(value: Any) -> Any:
     """A scalar as a switch, a number or nothing where it is written like one, else as text.
 
-    >>> [flag_value(Plain(word)) for word in ("1e-4", "3", "true", "~", "no", "010", "1:30")]
-    [0.0001, 3, True, None, 'no', '010', '1:30']
+    >>> [flag_value(Plain(word)) for word in ("1e-4", "1e3", "true", "~", "no", "010", "1:30")]
+    [0.0001, 1000, True, None, 'no', '010', '1:30']
     >>> flag_value("3")
     '3'
     """
@@ -44,7 +44,11 @@ def flag_value(value: Any) -> Any:
         return value in _TRUE
     if _INTEGER.fullmatch(value):
         return int(value)
-    return float(value) if _FLOAT.fullmatch(value) else str(value)
+    if not _FLOAT.fullmatch(value):
+        return str(value)
+    number = float(value)
+    whole = "." not in value and number.is_integer()  # 1e3, for flags that count
+    return int(number) if whole else number
 
 
 def read_yaml(path: str) -> Any:
