@@ -240,7 +240,7 @@ def _check_best(args: Any, name: Name):
     for key, why in (
         ("no_save", "no checkpoint would be there for what comes later"),
         ("disable_validation", "no checkpoint would be the best one, which later stages need"),
-        ("write_checkpoints_asynchronously", "later stages need checkpoint_best.pt, not written so"),
+        ("write_checkpoints_asynchronously", "checkpoint_best.pt, for later stages, would lack"),
         ("suppress_crashes", "a training that failed would look as if it had ended"),
         ("tpu", "recipes run on CPUs and CUDA GPUs"),
     ):  # fmt: skip
