@@ -1,6 +1,7 @@
-"""Experiments as recipes: a YAML file to the stock command lines, run in order, resumable.
+"""Experiments as YAML files, run with the stock commands of fairseq.
 
-``python -m fairseq_eisl.recipes plan|run|sweep CONFIG``. A recipe is read by ``schema``, turned
-into stages by ``stages``, checked against fairseq's own parsers by ``flag_check``, and run by
-``runner``, which keeps every stage's results in the ``store``.
+``python -m fairseq_eisl.recipes plan|run|sweep CONFIG``: a recipe is read by ``schema`` (what it
+holds is in ``recipe``, what YAML means in ``yaml_text`` and ``typed``, what is refused in
+``checks``), turned into stages by ``stages``, checked against fairseq's own parsers by
+``flag_check`` (and ``flag_values``), and run by ``runner``, which keeps results in a ``store``.
 """

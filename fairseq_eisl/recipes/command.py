@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from typing import Dict, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from omegaconf import DictConfig
 
 from . import sweep as sweeps
+from .flag_places import place
 from .runner import Runner, say
-from .schema import ROOT, Device, RecipeError, flag_groups, load
+from .schema import ROOT, Device, RecipeError, load, run_name
 from .stages import Stage, build
 
 DESCRIPTION = """\
@@ -33,8 +34,8 @@ def open_recipes(config: str, variations: List[List[str]]) -> List[Tuple[DictCon
     except RecipeError as err:
         raise RecipeError(f"{config}: {err}") from None
     for number, stage, message in answer["errors"]:
-        place = _place(recipes[number], stage, message)
-        raise RecipeError(f"{' '.join([config, *variations[number]])}: {place}: {message}")
+        where = place(recipes[number], stage, message)
+        raise RecipeError(f"{' '.join([config, *variations[number]])}: {where}: {message}")
     found = []
     for recipe in recipes:
         if recipe.device == Device.cuda and not answer["cuda"]:
@@ -63,19 +64,6 @@ def check_flags(recipes: List[List[Stage]]) -> dict:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise RecipeError(f"checking the flags failed: {last}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def _place(recipe: DictConfig, stage: str, message: str) -> str:
-    """The key of the flag that a message begins with or names, else the stage."""
-    named = [word.strip(":,'/") for word in message.split() if word.startswith("--")]
-    groups: Dict[str, DictConfig] = dict(flag_groups(recipe))
-    order = [f"train.{stage}.flags", "flags", "generate", "preprocess", *groups]
-    for flag in named:
-        for key in order:
-            for part in flag.split("/"):
-                if key in groups and part.lstrip("-") in groups[key]:
-                    return f"{key}.{part.lstrip('-')}"
-    return f"stage {stage}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -143,7 +131,7 @@ def _plan(args) -> int:
 
 def _run(args) -> int:
     (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
-    folder = args.out or os.path.join(args.runs, f"{recipe.name}-seed{recipe.seed}")
+    folder = args.out or os.path.join(args.runs, run_name(recipe, args.overrides))
     runner = Runner(stages, args.runs)
     try:
         runner.run(folder, recipe)

@@ -11,16 +11,29 @@ import io
 import json
 import re
 import sys
-from typing import List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import flag_values
+from .checks import workers
 
 PROGRAMS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate")
+Parsed = Tuple[Any, Callable[[str], str]]
+"""The values of a command line, and the flag that gave each."""
 
 
-def find_error(command: List[str]) -> Optional[str]:
-    """What fairseq or this package would refuse about a command line, in one line."""
+def find_error(command: List[str], cuda: bool = True) -> Optional[str]:
+    """What fairseq or this package would refuse about a command line, in one line.
+
+    ``cuda``: whether this machine has a GPU.
+    """
+    return _examine(command, cuda)[0]
+
+
+def _examine(command: List[str], cuda: bool) -> Tuple[Optional[str], Optional[Parsed]]:
+    """(what is wrong, what was read)"""
     program = next((word for word in command if word in PROGRAMS), None)
     if program is None:
-        return None
+        return None, None
     words = command[command.index(program) + 1 :]
     output = io.StringIO()
     parser = None
@@ -30,17 +43,28 @@ def find_error(command: List[str]) -> Optional[str]:
             from fairseq import options
 
             if program == "fairseq-preprocess":
-                parser.parse_args(words)
-                return None
-            args = options.parse_args_and_arch(parser, input_args=list(words))
+                args = parser.parse_args(words)
+            else:
+                args = options.parse_args_and_arch(parser, input_args=list(words))
+            _check_names(parser, words)
+            name = _namer(parser, words)
+            flag_values.check_numbers(args, name)
+            if program == "fairseq-train":
+                flag_values.check_training(args, name)
+                launcher = command[: command.index(program)]
+                found = None if cuda else workers(launcher, _given(words))
+                if found:
+                    raise ValueError(f"{found}, and torch finds no GPU here")
+            if program == "fairseq-generate":
+                flag_values.check_decoding(args, name)
             _check_values(args)
     except SystemExit:
         lines = [line for line in output.getvalue().splitlines() if ": error: " in line]
         message = lines[-1].split(": error: ", 1)[1] if lines else output.getvalue().strip()
-        return _with_choices(message, parser)
-    except (ValueError, KeyError, AssertionError) as err:
-        return " ".join(str(err).split())
-    return None
+        return _with_choices(message, parser, words), None
+    except (ValueError, KeyError, AssertionError, TypeError) as err:
+        return " ".join(str(err).split()), None
+    return None, (args, name)
 
 
 def _parser(program: str, words: List[str]):
@@ -58,6 +82,40 @@ def _parser(program: str, words: List[str]):
         sys.argv = old
 
 
+def _given(words: List[str]) -> Dict[str, str]:
+    """The flags of a command line and the word after each."""
+    found = {}
+    for word, after in zip(words, [*words[1:], ""]):
+        if word.startswith("--"):
+            flag, equals, value = word.partition("=")
+            found[flag[2:]] = value if equals else after
+    return found
+
+
+def _check_names(parser, words: List[str]):
+    """argparse takes the beginning of a flag for the flag, behind the back of who reads it."""
+    for word in words:
+        flag = word.split("=", 1)[0]
+        if flag.startswith("--") and flag not in parser._option_string_actions:
+            raise ValueError(_no_flag(flag, parser))
+
+
+def _namer(parser, words: List[str]) -> Callable[[str], str]:
+    given = {word.split("=", 1)[0] for word in words}
+
+    def name(key: str) -> str:
+        options = [
+            option
+            for action in parser._actions
+            if action.dest == key
+            for option in action.option_strings
+        ]
+        written = [option for option in options if option in given]
+        return (written or options or ["--" + key.replace("_", "-")])[0]
+
+    return name
+
+
 def _check_values(args):
     """What this package checks only when task and criterion are made."""
     from ..criterions import eisl
@@ -70,30 +128,59 @@ def _check_values(args):
         eisl.loss_options(args)
 
 
-def _with_choices(message: str, parser) -> str:
+def _with_choices(message: str, parser, words: List[str]) -> str:
     """argparse's message with the flags that an unknown one may have been meant to be."""
-    unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+    unknown = re.search(r"unrecognized arguments: (\S+)", message)
     if parser is None or not unknown:
         return message
-    known = [flag for flag in parser._option_string_actions if flag.startswith("--")]
-    near = difflib.get_close_matches(unknown[1], known, 3)
+    if unknown[1].startswith("--"):
+        return _no_flag(unknown[1].split("=", 1)[0], parser)
+    if unknown[1] in words:
+        flag = flag_values.first_flag(words, words.index(unknown[1]))
+        return f"{flag} {unknown[1]}: true, false or null is needed, it takes no value"
+    return message
+
+
+def _no_flag(flag: str, parser) -> str:
+    known = [option for option in parser._option_string_actions if option.startswith("--")]
+    near = difflib.get_close_matches(flag, known, 3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"{unknown[1]} is no flag of this command{hint}"
+    return f"{flag} is no flag of this command{hint}"
 
 
 def check(commands: list) -> dict:
     """The answer to ``[[recipe, stage, command], ...]``; see the module."""
     import torch
 
+    cuda = torch.cuda.is_available()
     known: dict = {}  # the cells of a sweep have many commands in common
+    trained: dict = {}
     errors = []
     for recipe, stage, command in commands:
         text = json.dumps(command)
         if text not in known:
-            known[text] = find_error(command)
-        if known[text]:
-            errors.append([recipe, stage, known[text]])
-    return {"cuda": torch.cuda.is_available(), "errors": errors}
+            known[text] = _examine(command, cuda)
+        error, parsed = known[text]
+        trained[recipe, stage] = parsed
+        if error:
+            errors.append([recipe, stage, error])
+        if "average" in command and "--last" in command:
+            training = command[command.index("--folder") + 1]
+            error = _average_error(trained.get((recipe, training)), command)
+            if error:
+                errors.append([recipe, training, error])
+    return {"cuda": cuda, "errors": errors}
+
+
+def _average_error(parsed: Optional[Parsed], command: List[str]) -> Optional[str]:
+    """What is wrong about averaging a training's last checkpoints."""
+    if parsed is None:
+        return None
+    try:
+        flag_values.check_average(parsed[0], int(command[command.index("--last") + 1]), parsed[1])
+    except ValueError as err:
+        return str(err)
+    return None
 
 
 def main() -> int:

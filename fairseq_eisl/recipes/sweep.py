@@ -31,7 +31,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from .runner import as_text, say, write_whole
-from .schema import ROOT, RecipeError, load, parse
+from .schema import ROOT, RecipeError, load, parse, read_config
 
 
 @dataclass
@@ -66,7 +66,9 @@ def load_sweep(path: str) -> DictConfig:
     """A checked sweep; ``recipe`` becomes a path. Raises RecipeError, one line."""
     if not os.path.isfile(path):
         raise RecipeError(f"{path}: there is no such file")
-    sweep = parse(path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), OmegaConf.load(path)))
+    sweep = parse(
+        path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), read_config(path, Sweep))
+    )
     missing = sorted(OmegaConf.missing_keys(sweep))
     if missing:
         raise RecipeError(f"{path}: {', '.join(missing)} must be given")

@@ -21,6 +21,12 @@ def rows(path):
         return [{k: v for k, v in row.items() if k not in VARIES} for row in csv.DictReader(f)]
 
 
+def folder_of(runs):
+    """The folder of the one run, which is named after its overrides, too."""
+    (folder,) = runs.glob("smoke_multi30k_repeat50-seed1,*")
+    return folder
+
+
 VARIES = ("date", "training_seconds")
 
 
@@ -31,7 +37,7 @@ def undisturbed(tmp_path_factory):
     started = time.time()
     code, output = finish(recipes("run", SMOKE, *TINY, "--runs", runs))
     assert code == 0, output
-    return runs, runs / "smoke_multi30k_repeat50-seed1", time.time() - started
+    return runs, folder_of(runs), time.time() - started
 
 
 def test_a_run_ends_in_rows_and_pictures(undisturbed):
@@ -78,7 +84,7 @@ def test_killed_at_five_random_moments_it_ends_with_the_same_rows(undisturbed, t
     code, output = finish(recipes("run", SMOKE, *TINY, "--runs", tmp_path))
     assert code == 0, (moments, output)
     assert len(moments) >= 2
-    found = tmp_path / "smoke_multi30k_repeat50-seed1/rows.csv"
+    found = folder_of(tmp_path) / "rows.csv"
     assert rows(found) == rows(expected / "rows.csv"), moments
 
 

@@ -20,7 +20,7 @@ def test_a_base_lies_below_and_overrides_above(write):
     assert (recipe.name, recipe.seed, recipe.flags.dropout) == ("top", 7, 0.3)
     flags = recipe.train.eisl.flags
     assert (flags.ngram, flags.lr, flags.criterion) == ("2", 1e-4, "eisl")
-    assert recipe.flags["target-noise-seed"] == 7  # ${seed}
+    assert recipe.title.startswith("Toy corpus, repeat:0.5, seed 7")  # ${seed}
     assert list(recipe.train) == ["ce", "eisl"]
 
 
@@ -35,7 +35,7 @@ WRONG = [
     ("train: {ce: {flag: {}}}", "there is no key train.ce.flag; did you mean flags?"),
     ("seed: one", "seed: Value 'one' of type 'str' could not be converted to Integer"),
     ("device: tpu", "device: Invalid value 'tpu', expected one of [auto, cpu, cuda]"),
-    ("flags: 3", "flags: Cannot assign int to Dict[str, Any]"),
+    ("flags: 3", "flags: a mapping of names to values is needed, not '3'"),
     ("flags: {lr: [1, 2]}", "flags.lr: a flag's value is one word or number"),
     ("data: {folder: nowhere}", "data.folder: there is no folder nowhere"),
     ("data: {prepare: wmt13}", "data.prepare: 'wmt13' is unknown (choose from "),
@@ -60,8 +60,8 @@ WRONG = [
     ("a: [", "no YAML"),
     ("- a", "a recipe is a mapping"),
     # From here on fairseq's own parsers and this package's checks speak.
-    ("noise: repaet:0.5", "flags.target-noise: --target-noise: 'repaet:0.5' in"),
-    ("noise: repeat:1.5", "flags.target-noise: --target-noise"),
+    ("noise: repaet:0.5", "noise: --target-noise: 'repaet:0.5' in"),
+    ("noise: repeat:1.5", "noise: --target-noise"),
     ("train: {eisl: {flags: {criterion: eisel}}}", "invalid choice: 'eisel' (choose from"),
     ("train: {eisl: {flags: {ngrams: '1'}}}", "train.eisl.flags.ngrams: --ngrams is no flag"),
     ("train: {eisl: {flags: {ngram: '0', ngram-weight: ''}}}", "--ngram-weight must be numbers"),

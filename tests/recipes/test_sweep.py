@@ -44,7 +44,7 @@ def test_wrong_sweeps_are_named(write, text, message):
 def test_a_wrong_cell_stops_the_sweep_before_anything_runs(write, tmp_path):
     path = write("s.yaml", f"name: s\nrecipe: {SMOKE}\naxes: {{noise: [repeat:0.5, repaet:0.5]}}\n")
     code, output = finish(recipes("sweep", path, "--runs", tmp_path / "runs"))
-    assert code == 2 and "noise=repaet:0.5: flags.target-noise: " in output
+    assert code == 2 and "noise=repaet:0.5: noise: " in output
     assert not (tmp_path / "runs").exists()
 
 

@@ -1,0 +1,308 @@
+"""What the types of a recipe alone do not say."""
+
+import os
+import re
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+from omegaconf import DictConfig, OmegaConf
+
+from .errors import RecipeError
+from .recipe import (
+    NOISY_TASKS,
+    REFINING_TASKS,
+    ROOT,
+    Corpus,
+    Device,
+    Pieces,
+    flag_groups,
+    noise_flags,
+    task_of,
+    training_flags,
+    trainings,
+)
+
+ROW_COLUMNS = [
+    "system", "noise", "noise_seed", "seed", "test_set", "model", "recipe", "overrides",
+]  # fmt: skip
+"""The columns that a recipe gives its rows."""
+_DECODING = {
+    "beam": ("beam", 5),
+    "lenpen": ("lenpen", 1),
+    "iterations": ("iter-decode-max-iter", 10),
+    "length_candidates": ("iter-decode-with-beam", 1),
+}
+# What scoring computes.
+_COMPUTED = {
+    "bleu", "bleu_detok", "bleurt", "brevity_penalty", "chrf", "ter", "repetition",
+    "repetition_reference", "length_ratio", "length_error", "unk_rate", "sentences", "log",
+    "reference", "training_seconds", "updates", "version", "commit", "python", "cpu", "gpu",
+    "cores", "threads", "date", "torch", "numpy", "fairseq", "sacrebleu", "fairseq_eisl",
+}  # fmt: skip
+# What a recipe gives these commands itself; another value would break what comes later.
+_TRAINING = "save-dir user-dir finetune-from-model restore-file continue-once checkpoint-suffix"
+_GENERATION = "path user-dir results-path gen-subset quiet num-shards shard-id save-dir"
+_PREPROCESSING = (
+    "source-lang target-lang trainpref validpref testpref destdir srcdict tgtdict "
+    "joined-dictionary only-source user-dir align-suffix"
+)
+_INSTEAD = {
+    "finetune-from-model": "use start or weights of the training",
+    "restore-file": "use start or weights of the training",
+    "source-lang": "use data.source",
+    "target-lang": "use data.target",
+}
+_SYSTEM = r"[^\s=-]([^\r\n\t=]*[^\s=])?"
+_STARTERS = re.compile(
+    r"torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|horovodrun|accelerate|deepspeed"
+)
+
+
+def decoding_columns(task: str, flags: Dict[str, Any]) -> Dict[str, Any]:
+    """How fairseq-generate decodes under these flags, as columns of a row.
+
+    >>> decoding_columns("noisy_translation", {"beam": 4})
+    {'beam': 4, 'lenpen': 1}
+    """
+    found = {}
+    for column, (flag, default) in _DECODING.items():
+        # Beams are for one model, refinement steps for the other.
+        refines = column in ("iterations", "length_candidates")
+        if refines == (task in REFINING_TASKS):
+            value = flags.get(flag)
+            found[column] = default if value is None else value
+    return found
+
+
+def check(path: str, recipe: DictConfig):
+    """Raise RecipeError, one line with file, key, value and choices, for a recipe that would
+    fail, or whose rows would say what is not so."""
+    for part in (_check_data, _check_numbers, _check_trainings, _check_labels, _check_flags):
+        for key, what in part(recipe):
+            raise RecipeError(f"{path}: {key}: {what}")
+
+
+def _check_data(recipe: DictConfig):
+    data = recipe.data
+    if not re.fullmatch(r"[\w.+-]+", recipe.name) or recipe.name.startswith((".", "-")):
+        yield "name", f"letters, digits, and ._+- are needed, not {recipe.name!r}"
+    scripts = os.path.join(ROOT, "scripts", "prepare")
+    if not os.path.isdir(scripts):
+        yield "data.prepare", f"recipes need a checkout of the repository; {ROOT} is none"
+        return
+    names = [name[:-3] for name in os.listdir(scripts) if name.endswith(".sh")]
+    known = sorted(name for name in names if not name.startswith(("encode_", "bart_")))
+    if data.prepare not in known:
+        yield "data.prepare", f"{data.prepare!r} is unknown (choose from {', '.join(known)})"
+    for key in ("folder", "gpt2"):
+        folder = data[key]
+        if folder is not None and not os.path.isdir(folder):
+            yield f"data.{key}", f"there is no folder {folder}"
+    for key in ("source", "target"):
+        if not re.fullmatch(r"[A-Za-z0-9][\w@-]*", data[key]):
+            yield f"data.{key}", f"a language is needed, the end of file names, not {data[key]!r}"
+    if data.source == data.target:
+        yield "data.target", f"another language than data.source is needed, not {data.target!r}"
+    for key, text in (("data.test_set", data.test_set), ("model_name", recipe.model_name)):
+        if not text.strip():
+            yield key, "rows need a text, not an empty one"
+    if data.monolingual and data.folder is None:
+        what = "data.monolingual needs a local folder that has the text; it is not fetched"
+        yield "data.folder", what
+    if data.pieces == Pieces.gpt2 and not data.gpt2:
+        what = "pieces: gpt2 needs the folder with encoder.json, vocab.bpe and dict.txt"
+        yield "data.gpt2", what
+    if data.blank is not None and (not data.blank or re.search(r"\s", data.blank)):
+        yield "data.blank", f"one symbol without spaces is needed, not {data.blank!r}"
+
+
+def _check_numbers(recipe: DictConfig):
+    if recipe.data.vocabulary < 1:
+        yield "data.vocabulary", f"1 or more is needed, not {recipe.data.vocabulary}"
+    if recipe.average is not None and recipe.average < 1:
+        yield "average", f"1 or more checkpoints are needed, not {recipe.average}"
+    for key in ("seed", "noise_seed"):
+        if recipe[key] is not None and not 0 <= recipe[key] < 2**32:
+            yield key, f"0 to {2**32 - 1} is needed, not {recipe[key]}"
+    for system, bleu in recipe.published.items():
+        number = isinstance(bleu, (int, float)) and not isinstance(bleu, bool)
+        if bleu is not None and not (number and 0 <= bleu <= 100):
+            yield f"published.{system}", f"a BLEU of 0 to 100 is needed, not {bleu!r}"
+
+
+def _check_trainings(recipe: DictConfig):
+    if not recipe.train:
+        yield "train", "at least one training is needed"
+    for name, training in recipe.train.items():
+        key = f"train.{name}"
+        if not re.fullmatch(r"[A-Za-z]\w*", str(name), re.ASCII):
+            yield key, "a training's name is a word"
+        others = [other for other in recipe.train if other != name]
+        if training.start is not None and training.start not in others:
+            choices = ", ".join(others) or "none"
+            yield (
+                f"{key}.start",
+                f"{training.start!r} is no other training (choose from {choices})",
+            )
+        if training.corpus == Corpus.monolingual and not recipe.data.monolingual:
+            yield f"{key}.corpus", "monolingual needs data.monolingual: true"
+        if training.corpus == Corpus.distilled and recipe.teacher in (None, name):
+            yield f"{key}.corpus", "distilled needs teacher, the name of another training"
+        if training.start is not None and training.weights is not None:
+            yield key, "start and weights exclude each other"
+        if training.weights is not None and not os.path.isfile(training.weights):
+            yield f"{key}.weights", f"there is no file {training.weights}"
+    if recipe.teacher is not None and recipe.teacher not in recipe.train:
+        choices = ", ".join(recipe.train)
+        yield "teacher", f"{recipe.teacher!r} is no training (choose from {choices})"
+    order = trainings(recipe)
+    if len(order) < len(recipe.train):
+        circle = ", ".join(name for name in recipe.train if name not in order)
+        yield "train", f"{circle}: each needs another one, and none comes first"
+    systems = [part.system for part in recipe.train.values() if part.system is not None]
+    for name, part in recipe.train.items():
+        # Rows, pictures and NAME=FILE words of the commands have them.
+        if part.system is not None and not re.fullmatch(
+            r"[^\s=-]([^\r\n\t=]*[^\s=])?", part.system
+        ):
+            what = "a name without = that begins and ends with a letter or sign is needed"
+            yield f"train.{name}.system", f"{what}, not {part.system!r}"
+        if part.system is not None and systems.count(part.system) > 1:
+            what = f"{part.system!r} is the system of several trainings; rows need a name each"
+            yield "train", what
+    if not systems:
+        yield "train", "no training has a system, so there is nothing to score"
+    yield from _check_workers(recipe)
+
+
+def workers(launcher: Sequence[str], flags: Mapping[str, Any]) -> Optional[str]:
+    """What of a training's words is for several workers or GPUs; None if nothing is."""
+    started = next((word for word in launcher if _STARTERS.search(word)), None)
+    if started:
+        return f"launcher: {started} starts workers, which fairseq joins on GPUs only"
+    for flag in ("distributed-world-size", "nprocs-per-node", "distributed-num-procs"):
+        if flag in flags and str(flags[flag]) not in ("1", "None", "False"):
+            return f"--{flag} {flags[flag]}: fairseq has several workers on GPUs only"
+    for flag in ("distributed-init-method", "distributed-port", "distributed-rank"):
+        if flags.get(flag) not in (None, False):
+            return f"--{flag} {flags[flag]}: fairseq has several workers on GPUs only"
+    return None
+
+
+def _check_workers(recipe: DictConfig):
+    """A training on a CPU is one process: of several workers that do not find each other each
+    would train for itself, in one folder."""
+    for key, flags in flag_groups(recipe):
+        for flag in ("distributed-init-method", "distributed-rank"):
+            if flags.get(flag) not in (None, False) and not recipe.launcher:
+                what = "a recipe starts one command, which would wait for others"
+                yield f"{key}.{flag}", f"{what}; launcher starts several, or leave it away"
+    if recipe.device != Device.cpu:
+        return
+    for name in recipe.train:
+        found = workers(recipe.launcher, training_flags(recipe, name))
+        if found:
+            key, _, what = found.partition(": ")
+            key = key if key == "launcher" else f"train.{name}: {key}"
+            yield key, f"{what}; with device: cpu leave it away (OMP_NUM_THREADS sets the threads)"
+    if recipe.gpus:
+        yield "gpus", f"{recipe.gpus}: with device: cpu there are none; leave one of them away"
+
+
+def _check_labels(recipe: DictConfig):
+    """What rows say, and what the commands do."""
+    for key, noise in [("noise", recipe.noise)] + [
+        (f"train.{name}.noise", part.noise) for name, part in recipe.train.items()
+    ]:
+        if noise is not None and (not noise.strip() or noise != noise.strip()):
+            yield key, f"none or a noise such as repeat:0.5 is needed, not {noise!r}"
+    for name, training in recipe.train.items():
+        task, noise = task_of(recipe, name), training.noise or recipe.noise
+        told = training.noise is not None or training.system is not None
+        if task not in NOISY_TASKS and noise != "none" and told:
+            key = "noise" if training.noise is None else f"train.{name}.noise"
+            what = f"{noise}, but task {task} of train.{name} noises nothing; its task can be"
+            yield key, f"{what} {' or '.join(NOISY_TASKS)}, or train.{name}.noise none"
+        yield from _check_noise_flags(recipe, name)
+    groups = [("columns", recipe.columns)]
+    groups += [(f"variants.{i}.columns", part.columns) for i, part in enumerate(recipe.variants)]
+    for key, columns in groups:
+        for column, value in columns.items():
+            yield from _check_column(f"{key}.{column}", str(column), value)
+    yield from _check_decoding(recipe)
+
+
+def _check_noise_flags(recipe: DictConfig, name: str):
+    """``noise``, ``noise_seed``, ``seed`` and ``data.blank`` are what a training gets."""
+    own, right = recipe.train[name].flags, noise_flags(recipe, name)
+    keys = {
+        "target-noise": f"noise or train.{name}.noise",
+        "target-noise-seed": "noise_seed",
+        "target-noise-blank": "data.blank",
+    }
+    if recipe.train[name].system is not None:
+        keys["seed"], right["seed"] = "seed", recipe.seed
+    for flag, key in keys.items():
+        where = f"train.{name}.flags" if flag in own else "flags"
+        if flag not in (own if flag in own else recipe.flags):
+            continue
+        given, expected = {**recipe.flags, **own}[flag], right.get(flag)
+        nothing = expected is None or expected == "none"
+        free = flag == "target-noise-blank" and expected is None
+        if not (given is None and nothing or str(given) == str(expected) or free):
+            if task_of(recipe, name) in NOISY_TASKS or flag == "seed":
+                yield f"{where}.{flag}", f"{given}, but rows say {expected}: use {key} instead"
+
+
+def _check_column(key: str, name: str, value: Any):
+    if not re.fullmatch(r"[^\s=-][^=\r\n\t]*", name) or name != name.strip():
+        yield key, "a column's name has no = and begins with a letter"
+    elif name in ROW_COLUMNS:
+        instead = {"system": "train.NAME.system", "test_set": "data.test_set"}
+        instead.update(model="model_name", recipe="name")
+        yield key, f"the rows have this column already, from {instead.get(name, name)}"
+    elif name in _COMPUTED or name.endswith("_signature"):
+        yield key, "a computed column; use another name"
+    elif isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):
+        yield key, "a column's value is one text or number"
+    elif value is not None and not str(value).strip():
+        yield key, "a column's value is empty; null leaves the column away"
+
+
+def _check_decoding(recipe: DictConfig):
+    """Columns that say how was decoded say what the flags do."""
+    scored = [name for name, part in recipe.train.items() if part.system is not None]
+    ways = [(f"variants.{i}.columns", part) for i, part in enumerate(recipe.variants)]
+    for place, variant in ways or [("columns", None)]:
+        flags = {**recipe.generate, **(variant.flags if variant else {})}
+        columns = {column: ("columns", value) for column, value in recipe.columns.items()}
+        if variant:
+            columns.update({column: (place, value) for column, value in variant.columns.items()})
+        for name in scored:
+            for column, used in decoding_columns(task_of(recipe, name), flags).items():
+                key, told = columns.get(column, ("", None))
+                if told is not None and not _same(told, used):
+                    what = f"{told}, but --{_DECODING[column][0]} is {used}"
+                    yield f"{key}.{column}", f"{what}: change the flag, or leave the column away"
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two settings agree, 5 and 5.0 among them."""
+    try:
+        return float(a) == float(b)
+    except (TypeError, ValueError):
+        return str(a) == str(b)
+
+
+def _check_flags(recipe: DictConfig):
+    for key, flags in flag_groups(recipe):
+        own = _GENERATION if "generate" in key or "variants" in key else _TRAINING
+        own = _PREPROCESSING if key == "preprocess" else own
+        for flag, value in flags.items():
+            if isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):
+                yield (
+                    f"{key}.{flag}",
+                    "a flag's value is one word or number, true, false or null",
+                )
+            if value not in (None, False) and flag in own.split():
+                instead = _INSTEAD.get(flag, "leave it away")
+                yield f"{key}.{flag}", f"the recipe gives this flag itself; {instead}"

@@ -1,0 +1,223 @@
+"""What a recipe holds, and what follows from it alone."""
+
+import os
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Dict, List, Optional
+
+from omegaconf import MISSING, DictConfig
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The checkout: recipes name scripts and configs of it."""
+
+
+NOISY_TASKS = ("noisy_translation", "noisy_translation_lev")
+"""The tasks that noise their training targets."""
+NOISE_FLAGS = ("target-noise", "target-noise-seed", "target-noise-blank")
+REFINING_TASKS = ("noisy_translation_lev", "translation_lev")
+"""The tasks whose models translate by refinement."""
+
+
+def _flags() -> Any:
+    """A field for flags: each a number, a word, true (the bare flag), false or null (none)."""
+    return field(default_factory=dict, metadata={"values": "flags"})
+
+
+def _texts() -> Any:
+    """A field for columns of rows: text, or null for no such column."""
+    return field(default_factory=dict, metadata={"values": "texts"})
+
+
+class Pieces(Enum):
+    """How the text is split before fairseq-preprocess."""
+
+    none = 0
+    sentencepiece = 1
+    gpt2 = 2
+
+
+class Corpus(Enum):
+    """What a training reads: sentence pairs, text of the target language alone, or sentence pairs
+    with a teacher's translations as training targets (knowledge distillation)."""
+
+    parallel = 0
+    monolingual = 1
+    distilled = 2
+
+
+class Device(Enum):
+    auto = 0
+    cpu = 1
+    cuda = 2
+
+
+@dataclass
+class Data:
+    prepare: str = MISSING
+    """scripts/prepare/NAME.sh, which writes {train,valid,test}.{source,target}."""
+    options: List[str] = field(default_factory=list)
+    """Further words for that script."""
+    folder: Optional[str] = None
+    """A local folder that it takes the files from, instead of the network."""
+    source: str = MISSING
+    target: str = MISSING
+    pieces: Pieces = Pieces.none
+    vocabulary: int = 4000
+    """Number of sentencepiece pieces, joint."""
+    blank: Optional[str] = None
+    """A symbol that the dictionary gets for blanked words."""
+    gpt2: Optional[str] = None
+    """A folder with GPT-2's encoder.json and vocab.bpe, and dict.txt, the model's dictionary."""
+    monolingual: bool = False
+    """Prepare mono.{train,valid}.TARGET as well, text for denoising pretraining."""
+    test_set: str = MISSING
+    """What the scores are on, for the rows: corpus, part, language pair, treatment of the text."""
+
+
+@dataclass
+class Training:
+    """A run of fairseq-train."""
+
+    system: Optional[str] = None
+    """Its name in rows and pictures; without one it is not scored."""
+    start: Optional[str] = None
+    """Another training whose best checkpoint this one begins with (a fresh optimiser)."""
+    corpus: Corpus = Corpus.parallel
+    weights: Optional[str] = None
+    """A checkpoint file to begin with, such as BART's (a fresh optimiser)."""
+    noise: Optional[str] = None
+    """Of its targets, where it is another one than the recipe's."""
+    flags: Dict[str, Any] = _flags()
+
+
+@dataclass
+class Variant:
+    """A way to decode; each system is translated and scored once with every variant."""
+
+    columns: Dict[str, Any] = _texts()
+    flags: Dict[str, Any] = _flags()
+
+
+@dataclass
+class Recipe:
+    name: str = MISSING
+    title: str = "${name}"
+    seed: int = 1
+    noise: str = "none"
+    """Of the targets of all trainings whose task noises them, e.g. repeat:0.5: --target-noise."""
+    noise_seed: Optional[int] = None
+    """Of the noise, where it is another one than the recipe's."""
+    model_name: str = MISSING
+    """What the model is called in the rows."""
+    device: Device = Device.auto
+    half_precision: bool = True
+    """--fp16, on a GPU only."""
+    gpus: Optional[str] = None
+    """CUDA_VISIBLE_DEVICES of the trainings and of generation."""
+    launcher: List[str] = field(default_factory=list)
+    """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4", --no-python], on GPUs."""
+    data: Data = field(default_factory=Data)
+    preprocess: Dict[str, Any] = _flags()
+    """Flags of fairseq-preprocess, beyond languages, files and dictionary."""
+    flags: Dict[str, Any] = _flags()
+    """Flags of all trainings: task, model, batches."""
+    train: Dict[str, Training] = field(default_factory=dict)
+    """Trainings by name; each runs after the one that it starts from."""
+    teacher: Optional[str] = None
+    """The training whose translations are the targets of trainings with corpus: distilled."""
+    teacher_generate: Dict[str, Any] = field(
+        default_factory=lambda: {"beam": 5}, metadata={"values": "flags"}
+    )
+    """Flags of fairseq-generate for these translations."""
+    average: Optional[int] = None
+    """Average so many last checkpoints, saved by updates, of a system before it is translated."""
+    generate: Dict[str, Any] = _flags()
+    """Flags of fairseq-generate."""
+    variants: List[Variant] = field(default_factory=list)
+    columns: Dict[str, Any] = _texts()
+    """Further columns of the rows."""
+    published: Dict[str, Any] = _flags()
+    """BLEU in the paper, by system, shown beside ours and never computed with."""
+    published_for: Optional[str] = None
+    """The noise that they are for; with another one they are not shown."""
+    published_source: str = "Liu et al., NAACL 2022"
+    overrides: List[str] = field(default_factory=list)
+    """What the command line changed, for rows and titles; written by the recipe."""
+
+
+def trainings(recipe: DictConfig) -> List[str]:
+    """The names of the trainings, each after the ones that it starts or learns from."""
+    order: List[str] = []
+    for _ in recipe.train:
+        for name, training in recipe.train.items():
+            needed = [
+                training.start,
+                recipe.teacher if training.corpus == Corpus.distilled else None,
+            ]
+            if name not in order and all(other in (None, *order) for other in needed):
+                order.append(str(name))
+                break
+    return order
+
+
+def flag_groups(recipe: DictConfig) -> list:
+    """(key, flags) for each mapping of flags in a recipe."""
+    groups = [(key, recipe[key]) for key in ("preprocess", "flags", "generate", "teacher_generate")]
+    groups += [(f"train.{name}.flags", part.flags) for name, part in recipe.train.items()]
+    groups += [(f"variants.{i}.flags", part.flags) for i, part in enumerate(recipe.variants)]
+    return groups
+
+
+def training_flags(recipe: DictConfig, name: str) -> Dict[str, Any]:
+    """The flags that a recipe gives to one training, its own above the shared ones."""
+    return {**recipe.flags, **recipe.train[name].flags}
+
+
+def task_of(recipe: DictConfig, name: str) -> str:
+    """The task of a training; fairseq's own default where none is given."""
+    return str(training_flags(recipe, name).get("task") or "translation")
+
+
+def noise_of(recipe: DictConfig, name: str) -> str:
+    """The noise that a training's targets get: ``none`` where its task noises nothing."""
+    if task_of(recipe, name) not in NOISY_TASKS:
+        return "none"
+    own = recipe.train[name].noise
+    return str(recipe.noise if own is None else own)
+
+
+def noise_flags(recipe: DictConfig, name: str) -> Dict[str, Any]:
+    """The flags that give a training its noise."""
+    if task_of(recipe, name) not in NOISY_TASKS:
+        return {}
+    seed = recipe.seed if recipe.noise_seed is None else recipe.noise_seed
+    found: Dict[str, Any] = {"target-noise": noise_of(recipe, name), "target-noise-seed": seed}
+    # Only the dictionary of pieces gets a symbol of its own for blanks.
+    if recipe.data.blank is not None and recipe.data.pieces == Pieces.sentencepiece:
+        found["target-noise-blank"] = recipe.data.blank
+    return found
+
+
+def words(*groups) -> List[str]:
+    """Mappings of flags, later ones first in rank, as words of a command line.
+
+    ``true`` is the bare flag, ``false`` and ``null`` leave it out. A value that looks like a flag
+    is joined to its own by ``=``.
+
+    >>> words({"ngram": "-1,2", "fp16": True, "lr": 1e-4}, {"lr": None})
+    ['--ngram=-1,2', '--fp16']
+    """
+    flags: Dict[str, Any] = {}
+    for group in groups:
+        flags.update(group)
+    line: List[str] = []
+    for flag, value in flags.items():
+        if value is None or value is False:
+            continue
+        if str(value).startswith("-"):
+            line.append(f"--{flag}={value}")
+            continue
+        line.append(f"--{flag}")
+        if value is not True:
+            line.append(str(value))
+    return line
