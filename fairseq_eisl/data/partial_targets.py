@@ -7,6 +7,8 @@ import torch
 from fairseq.data import BaseWrapperDataset
 from torch import Tensor
 
+from .shared_number import SharedNumber
+
 
 class Symbols(NamedTuple):
     """Ids of a dictionary's special symbols."""
@@ -68,11 +70,21 @@ class PartialTargetDataset(BaseWrapperDataset):
         super().__init__(pairs)
         self.kind, self.full_mask_prob, self.symbols = kind, full_mask_prob, symbols
         self.repeatable = repeatable
-        self.seed, self.epoch = 1, 1
+        # Batches are put together by workers that outlive an epoch.
+        self._seed, self._epoch = SharedNumber(1), SharedNumber(1)
+
+    @property
+    def seed(self) -> int:
+        """What the masks are drawn with, besides epoch and example (``--seed``)."""
+        return self._seed.value
+
+    @seed.setter
+    def seed(self, seed: int):
+        self._seed.value = seed
 
     def set_epoch(self, epoch):
         super().set_epoch(epoch)
-        self.epoch = epoch
+        self._epoch.value = epoch
 
     def collater(self, samples):
         """The batch of ``pairs``, with ``prev_target``."""
@@ -83,7 +95,7 @@ class PartialTargetDataset(BaseWrapperDataset):
 
     def partial_targets(self, ids: Tensor, targets: Tensor) -> Tensor:
         """(B,) example numbers and (B, T) padded targets to the (B, T') decoder input."""
-        seed, epoch = (0, 0) if self.repeatable else (self.seed, self.epoch)
+        seed, epoch = (0, 0) if self.repeatable else (self.seed, self._epoch.value)
         pad, rows = self.symbols.pad, []
         for index, target in zip(ids.tolist(), targets.tolist()):
             rng = Random(f"fairseq_eisl partial target {seed} {index} {epoch}")

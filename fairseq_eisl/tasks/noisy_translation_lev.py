@@ -103,16 +103,15 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             begin_with(model, self.cfg.init_weights)
         return model
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
-        """Load a split; its batches hold what the decoder sees of the target."""
-        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        self.datasets[split] = PartialTargetDataset(
-            self.datasets[split],
-            str(self.cfg.noise),
-            self.cfg.full_mask_prob,
-            self.symbols,
-            repeatable=split != self.cfg.train_subset,
-        )
+    def validation_data(self, pairs):
+        return self._with_decoder_input(super().validation_data(pairs), repeatable=True)
+
+    def training_data(self, pairs):
+        return self._with_decoder_input(super().training_data(pairs), repeatable=False)
+
+    def _with_decoder_input(self, pairs, repeatable: bool):
+        kind, share = str(self.cfg.noise), self.cfg.full_mask_prob
+        return PartialTargetDataset(pairs, kind, share, self.symbols, repeatable)
 
     def get_batch_iterator(self, dataset, *args, seed=1, **kwargs):
         """As fairseq's; ``seed`` (``--seed``) also draws the masks."""
