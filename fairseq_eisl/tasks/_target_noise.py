@@ -115,10 +115,22 @@ class TargetNoise(TranslationTask):
                 else ("is autoregressive", "noisy_translation (or translation)")
             )
             raise ValueError(f"--task: {name} {kind}; it needs --task {task}")
+        if self.cfg.eval_bleu:
+            logger.info(f"validation decodes with {self.decoding(self.sequence_generator)}")
         positions = model.max_positions()
         if isinstance(positions, (tuple, list)):
             self._model_max_target = positions[-1]
         return model
+
+    def decoding(self, generator) -> str:
+        """What a generator of the task does, in words for the log."""
+        length = f"{generator.max_len_a} x source + {generator.max_len_b} tokens at most"
+        search = type(generator.search).__name__
+        plain = search == "BeamSearch"
+        return (
+            f"beam {generator.beam_size}{'' if plain else f' ({search})'}, "
+            f"length penalty {generator.len_penalty}, {length}"
+        )
 
     def load_dataset(self, split, epoch=1, combine=False, **kwargs):
         """Load a split; the training split gets noisy targets."""
