@@ -22,7 +22,7 @@ class Symbols(NamedTuple):
 def partial_target(
     ids: Sequence[int], kind: str, full_mask_prob: float, symbols: Symbols, rng: Random
 ) -> List[int]:
-    """What the decoder sees of one target (ids with bos and eos, which are never touched).
+    """What the decoder sees of one target (ids with bos, eos and pad, which are never touched).
 
     ``random_delete`` (Levenshtein Transformer): a random share of the words is deleted.
     ``random_mask`` (CMLM): a random share, one word at least, becomes unk. ``full_mask``:
@@ -37,7 +37,8 @@ def partial_target(
     """
     if kind == "no_noise":
         return list(ids)
-    words = [i for i, token in enumerate(ids) if token not in (symbols.bos, symbols.eos)]
+    never = (symbols.bos, symbols.eos, symbols.pad)
+    words = [i for i, token in enumerate(ids) if token not in never]
     whole = kind == "full_mask" or rng.random() < full_mask_prob
     share = rng.random()
     if kind == "random_delete":
@@ -99,7 +100,10 @@ class PartialTargetDataset(BaseWrapperDataset):
         pad, rows = self.symbols.pad, []
         for index, target in zip(ids.tolist(), targets.tolist()):
             rng = Random(f"fairseq_eisl partial target {seed} {index} {epoch}")
-            real = [token for token in target if token != pad]
+            length = len(target)
+            while length and target[length - 1] == pad:
+                length -= 1
+            real = target[:length]
             rows.append(partial_target(real, self.kind, self.full_mask_prob, self.symbols, rng))
         # Masks keep places, so those rows must stay as wide as their targets.
         width = targets.size(1) if self.kind != "random_delete" else max(map(len, rows))

@@ -169,7 +169,6 @@ class RefinementGenerator(IterativeRefinementGenerator):
             hypotheses[0]["score"] = score
         return finalized
 
-
     def _worse(self, finalized, beam_size: int, scores: Tensor) -> Tensor:
         """(B * beam,) bool, the candidates that must not be chosen whatever they score.
 

@@ -12,6 +12,7 @@ from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
 from fairseq.tasks.translation import TranslationTask
 
+from ..data.literal_padding import LiteralPaddingDataset, as_unknown
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
 
@@ -136,6 +137,9 @@ class TargetNoise(TranslationTask):
         """Load a split; the training split gets noisy targets."""
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
+        if not self.cfg.num_batch_buckets:  # which pad sentences before they are batched
+            pairs.src = self._words_only(pairs.src, self.src_dict)
+            pairs.tgt = self._words_only(pairs.tgt, self.tgt_dict)
         # fairseq-generate and fairseq-validate pass the checkpoint's task; training does not.
         if split != self.cfg.train_subset or "task_cfg" in kwargs:
             self.datasets[split] = self.validation_data(pairs)
@@ -145,6 +149,22 @@ class TargetNoise(TranslationTask):
         else:  # before that, fairseq-train loads what it validates on (--valid-subset train)
             self._train_as_validation = self.validation_data(copy.copy(pairs))
         self.datasets[split] = self.training_data(pairs)
+
+    @staticmethod
+    def _words_only(side, dictionary):
+        if side is None:  # there may be no targets
+            return None
+        return LiteralPaddingDataset(side, dictionary.pad(), dictionary.unk())
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+        """Sentences to translate, read as those of a corpus are."""
+        pad, unk = self.src_dict.pad(), self.src_dict.unk()
+        src_tokens = [as_unknown(tokens, pad, unk) for tokens in src_tokens]
+        return self.inference_pairs(src_tokens, src_lengths, constraints)
+
+    def inference_pairs(self, src_tokens, src_lengths, constraints):
+        """The dataset of :meth:`build_dataset_for_inference`."""
+        return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
 
     def validation_data(self, pairs):
         """What is validated, tested or translated, of the ``pairs`` of a split."""

@@ -137,7 +137,7 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             dataset.seed = seed
         return super().get_batch_iterator(dataset, *args, seed=seed, **kwargs)
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+    def inference_pairs(self, src_tokens, src_lengths, constraints):
         if constraints is not None:
             raise ValueError("--constraints: only autoregressive models decode with constraints")
         return LanguagePairDataset(

@@ -1,9 +1,11 @@
 """A validation is the same in every run and for every batch, and says how it decodes."""
 
+import json
 import re
 
 import pytest
 import torch
+from fairseq import tasks
 
 from tests.criterions.conftest import SENTENCES
 from tests.toy import NAT_ARCHS, parse, setup, train
@@ -64,17 +66,30 @@ def test_training_keeps_its_noise(toy, case):
 
 
 @pytest.mark.parametrize(
-    "arch, flags, bleu_args, words",
+    "arch, flags, decoding, words",
     [
-        ("transformer", [], '{"beam": 4, "lenpen": 0.6, "max_len_a": 1.2, "max_len_b": 10}', "4, .*0.6, 1.2 x source [+] 10 "),
-        ("cmlm_transformer", [], '{"iter_decode_max_iter": 4, "iter_decode_with_beam": 5}', "4 refinement iterations, 5 length candidates .contiguous"),
-        ("cmlm_transformer", ["--length-candidates", "top-k", "--remove-repeats"], '{"iter_decode_with_beam": 2}', "9 refinement iterations, 2 length candidates .top-k., repeats removed"),
-        ("nonautoregressive_transformer", [], "{}", "0 refinement iterations, 1 length candidate$"),
+        (
+            *("transformer", [], {"beam": 4, "lenpen": 0.6, "max_len_a": 1.2, "max_len_b": 10}),
+            "beam 4, length penalty 0.6, 1.2 x source [+] 10 tokens",
+        ),
+        (
+            *("cmlm_transformer", [], {"iter_decode_max_iter": 4, "iter_decode_with_beam": 5}),
+            "4 refinement iterations, 5 length candidates .contiguous.$",
+        ),
+        (
+            *("cmlm_transformer", ["--length-candidates", "top-k", "--remove-repeats"]),
+            *({"iter_decode_with_beam": 2}, "9 ref.* 2 length cand.* .top-k., repeats removed$"),
+        ),
+        (
+            *("nonautoregressive_transformer", [], {}),
+            "0 refinement iterations, 1 length candidate$",
+        ),
     ],
-)  # fmt: skip
-def test_the_log_says_once_how_validation_decodes(toy, caplog, arch, flags, bleu_args, words):
+)
+def test_the_log_says_once_how_validation_decodes(toy, caplog, arch, flags, decoding, words):
     caplog.set_level("INFO")
-    setup(toy.bin, "--eval-bleu", "--eval-bleu-args", bleu_args, *flags, arch=arch)
+    bleu = ["--eval-bleu", "--eval-bleu-args", json.dumps(decoding)]
+    setup(toy.bin, *bleu, *flags, arch=arch)
     found = [m for m in caplog.messages if m.startswith("validation decodes with ")]
     assert len(found) == 1 and re.search(words, found[0]), found
 
@@ -88,8 +103,6 @@ def test_the_configuration_says_where_padding_is(toy, flag):
     cfg = parse(str(toy.bin), *flags, arch="transformer").task
     sides = flag != "--left-pad-source", flag == "--left-pad-target"
     assert (cfg.left_pad_source, cfg.left_pad_target) == sides
-    from fairseq import tasks
-
     for arch in ("cmlm_transformer", "transformer"):
         cfg = parse(str(toy.bin), *flags, arch=arch).task
         task = tasks.setup_task(cfg)
