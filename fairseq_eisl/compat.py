@@ -17,6 +17,7 @@ def apply():
     allow_checkpoint_classes()
     mend_crf_float()
     mend_token_blocks()
+    mend_bart_beams()
     quieten_libnat()
 
 
@@ -79,6 +80,24 @@ def mend_token_blocks():
         mended = types.ModuleType("numpy")
         mended.__dict__.update(vars(np), compat=types.SimpleNamespace(long=int))
         token_block_dataset.np = mended
+
+
+def mend_bart_beams():
+    """A BART model must not remember the beam of a generator that was built for it.
+
+    fairseq's ``SequenceGenerator`` tells BART's attention the beam size when it is built, and
+    attention then takes each b-th source for those of all b rows, wherever the model is used
+    from then on: with ``--eval-bleu`` and a beam, in training and in the validation loss, too.
+    Unlike every other model, BART thereby saves copies of the source's keys and values in beam
+    search; the translations are the same without.
+    """
+    from fairseq.models.bart import BARTModel
+
+    BARTModel.set_beam_size = _keep_no_beam_size
+
+
+def _keep_no_beam_size(model, beam):
+    """In place of ``BARTModel.set_beam_size``."""
 
 
 def quieten_libnat():

@@ -9,6 +9,7 @@ import torch
 from fairseq.data import LanguagePairDataset
 
 from ..noise import Context, NoiseSpec, WordUnits, example_rng
+from .shared_number import SharedNumber
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,16 @@ class _NoisyTargets:
     """The targets of a dataset, corrupted when they are read."""
 
     def __init__(self, clean, corruption: TargetCorruption, resample: bool):
-        self.clean, self.corruption, self.resample, self.epoch = clean, corruption, resample, 1
+        self.clean, self.corruption, self.resample = clean, corruption, resample
+        self._epoch = SharedNumber(1)  # targets are read by workers that may outlive an epoch
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch.value
+
+    @epoch.setter
+    def epoch(self, epoch: int):
+        self._epoch.value = epoch
 
     def __len__(self):
         return len(self.clean)

@@ -7,6 +7,8 @@ import torch
 from fairseq.data import BaseWrapperDataset
 from torch import Tensor
 
+from .shared_number import SharedNumber
+
 
 class Symbols(NamedTuple):
     """Ids of a dictionary's special symbols."""
@@ -20,7 +22,7 @@ class Symbols(NamedTuple):
 def partial_target(
     ids: Sequence[int], kind: str, full_mask_prob: float, symbols: Symbols, rng: Random
 ) -> List[int]:
-    """What the decoder sees of one target (ids with bos and eos, which are never touched).
+    """What the decoder sees of one target (ids with bos, eos and pad, which are never touched).
 
     ``random_delete`` (Levenshtein Transformer): a random share of the words is deleted.
     ``random_mask`` (CMLM): a random share, one word at least, becomes unk. ``full_mask``:
@@ -35,7 +37,8 @@ def partial_target(
     """
     if kind == "no_noise":
         return list(ids)
-    words = [i for i, token in enumerate(ids) if token not in (symbols.bos, symbols.eos)]
+    never = (symbols.bos, symbols.eos, symbols.pad)
+    words = [i for i, token in enumerate(ids) if token not in never]
     whole = kind == "full_mask" or rng.random() < full_mask_prob
     share = rng.random()
     if kind == "random_delete":
@@ -68,11 +71,21 @@ class PartialTargetDataset(BaseWrapperDataset):
         super().__init__(pairs)
         self.kind, self.full_mask_prob, self.symbols = kind, full_mask_prob, symbols
         self.repeatable = repeatable
-        self.seed, self.epoch = 1, 1
+        # Batches are put together by workers that outlive an epoch.
+        self._seed, self._epoch = SharedNumber(1), SharedNumber(1)
+
+    @property
+    def seed(self) -> int:
+        """What the masks are drawn with, besides epoch and example (``--seed``)."""
+        return self._seed.value
+
+    @seed.setter
+    def seed(self, seed: int):
+        self._seed.value = seed
 
     def set_epoch(self, epoch):
         super().set_epoch(epoch)
-        self.epoch = epoch
+        self._epoch.value = epoch
 
     def collater(self, samples):
         """The batch of ``pairs``, with ``prev_target``."""
@@ -83,11 +96,14 @@ class PartialTargetDataset(BaseWrapperDataset):
 
     def partial_targets(self, ids: Tensor, targets: Tensor) -> Tensor:
         """(B,) example numbers and (B, T) padded targets to the (B, T') decoder input."""
-        seed, epoch = (0, 0) if self.repeatable else (self.seed, self.epoch)
+        seed, epoch = (0, 0) if self.repeatable else (self.seed, self._epoch.value)
         pad, rows = self.symbols.pad, []
         for index, target in zip(ids.tolist(), targets.tolist()):
             rng = Random(f"fairseq_eisl partial target {seed} {index} {epoch}")
-            real = [token for token in target if token != pad]
+            length = len(target)
+            while length and target[length - 1] == pad:
+                length -= 1
+            real = target[:length]
             rows.append(partial_target(real, self.kind, self.full_mask_prob, self.symbols, rng))
         # Masks keep places, so those rows must stay as wide as their targets.
         width = targets.size(1) if self.kind != "random_delete" else max(map(len, rows))

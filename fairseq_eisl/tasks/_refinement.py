@@ -163,11 +163,27 @@ class RefinementGenerator(IterativeRefinementGenerator):
             scores = log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float()
             real = target.ne(self.pad)
             scores = scores.masked_fill(~real, 0.0).sum(1) / real.sum(1)
-        # A hypothesis without any token has no mean; it must not win.
-        scores = scores.float().masked_fill(scores.isnan(), -float("inf"))
+        scores = scores.float()
+        scores = scores.masked_fill(self._worse(finalized, beam_size, scores), -float("inf"))
         for hypotheses, score in zip(finalized, scores.cpu()):
             hypotheses[0]["score"] = score
         return finalized
+
+    def _worse(self, finalized, beam_size: int, scores: Tensor) -> Tensor:
+        """(B * beam,) bool, the candidates that must not be chosen whatever they score.
+
+        One without a word (bos and eos only) is certain of all its tokens, and would beat every
+        translation that has some. Where no candidate of a sentence has a word, they stay. One
+        without any token has no mean.
+        """
+        special = (self.bos, self.eos, self.pad)
+        empty = [
+            all(token in special for token in hypotheses[0]["tokens"].tolist())
+            for hypotheses in finalized
+        ]
+        without = torch.tensor(empty, device=scores.device).view(-1, beam_size)
+        worse = without & ~without.all(1, keepdim=True)
+        return worse.flatten() | scores.isnan()
 
 
 def _unwrapped(model) -> BaseFairseqModel:

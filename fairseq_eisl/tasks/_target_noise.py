@@ -1,5 +1,6 @@
 """What the translation tasks with noisy targets share: flags, word units, the noisy split."""
 
+import copy
 import logging
 import os
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
 from fairseq.tasks.translation import TranslationTask
 
+from ..data.literal_padding import LiteralPaddingDataset, as_unknown
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
 from ..noise.segmentation import is_number
@@ -82,6 +84,8 @@ class TargetNoise(TranslationTask):
             )
         self._units = self._word_units() if self.noise.operators else None
         self._model_max_target = None
+        # The training split as validation sees it, and whether a trainer has loaded it to train.
+        self._train_as_validation, self._trains = None, False
 
     def _word_units(self) -> WordUnits:
         tgt_dict, scheme = self.tgt_dict, str(self.cfg.target_noise_bpe)
@@ -119,18 +123,79 @@ class TargetNoise(TranslationTask):
                 else ("is autoregressive", "noisy_translation (or translation)")
             )
             raise ValueError(f"--task: {name} {kind}; it needs --task {task}")
+        if self.cfg.eval_bleu:
+            logger.info(f"validation decodes with {self.decoding(self.sequence_generator)}")
         positions = model.max_positions()
         if isinstance(positions, (tuple, list)):
             self._model_max_target = positions[-1]
         return model
 
+    def decoding(self, generator) -> str:
+        """What a generator of the task does, in words for the log."""
+        length = f"{generator.max_len_a} x source + {generator.max_len_b} tokens at most"
+        search = type(generator.search).__name__
+        plain = search == "BeamSearch"
+        return (
+            f"beam {generator.beam_size}{'' if plain else f' ({search})'}, "
+            f"length penalty {generator.len_penalty}, {length}"
+        )
+
     def load_dataset(self, split, epoch=1, combine=False, **kwargs):
         """Load a split; the training split gets noisy targets."""
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        pairs = self.datasets[split]
+        if not self.cfg.num_batch_buckets:  # which pad sentences before they are batched
+            pairs.src = self._words_only(pairs.src, self.src_dict)
+            pairs.tgt = self._words_only(pairs.tgt, self.tgt_dict)
         # fairseq-generate and fairseq-validate pass the checkpoint's task; training does not.
-        decoding = "task_cfg" in kwargs
-        if split != self.cfg.train_subset or decoding or not self.noise.operators:
+        if split != self.cfg.train_subset or "task_cfg" in kwargs:
+            self.datasets[split] = self.validation_data(pairs)
             return
+        if "data_selector" in kwargs:  # the trainer loads what it trains on with one
+            self._trains = True
+        else:  # before that, fairseq-train loads what it validates on (--valid-subset train)
+            self._train_as_validation = self.validation_data(copy.copy(pairs))
+        self.datasets[split] = self.training_data(pairs)
+
+    @staticmethod
+    def _words_only(side, dictionary):
+        if side is None:  # there may be no targets
+            return None
+        return LiteralPaddingDataset(side, dictionary.pad(), dictionary.unk())
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+        """Sentences to translate, read as those of a corpus are."""
+        pad, unk = self.src_dict.pad(), self.src_dict.unk()
+        src_tokens = [as_unknown(tokens, pad, unk) for tokens in src_tokens]
+        return self.inference_pairs(src_tokens, src_lengths, constraints)
+
+    def inference_pairs(self, src_tokens, src_lengths, constraints):
+        """The dataset of :meth:`build_dataset_for_inference`."""
+        return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
+
+    def validation_data(self, pairs):
+        """What is validated, tested or translated, of the ``pairs`` of a split."""
+        return pairs
+
+    def training_data(self, pairs):
+        """What is trained on, of the ``pairs`` of the training split."""
+        return self._noisy(pairs) if self.noise.operators else pairs
+
+    def get_batch_iterator(self, dataset, *args, **kwargs):
+        """As fairseq's; validation on the training split gets a dataset of its own.
+
+        fairseq asks for both by the name of the split. The one dataset would be noisy in
+        validation, too, and as fairseq keeps one iterator a dataset, each validation would
+        end the epoch that is being trained.
+        """
+        own = self._train_as_validation
+        # Only the trainer's iterator for training says how it groups batches.
+        if own is not None and self._trains and "grouped_shuffling" not in kwargs:
+            if dataset is self.datasets.get(self.cfg.train_subset):
+                dataset = own
+        return super().get_batch_iterator(dataset, *args, **kwargs)
+
+    def _noisy(self, pairs):
         assert self._units is not None
         limits = (self.cfg.max_target_positions, self._model_max_target)
         corruption = TargetCorruption(
@@ -140,9 +205,7 @@ class TargetNoise(TranslationTask):
             self.cfg.target_noise_seed,
             max_length=min((limit for limit in limits if limit), default=None),
         )
-        self.datasets[split] = NoisyTargetDataset(
-            self.datasets[split], corruption, self.cfg.target_noise_resample
-        )
+        return NoisyTargetDataset(pairs, corruption, self.cfg.target_noise_resample)
 
     def reduce_metrics(self, logging_outputs, criterion):
         """Stock metrics; BLEU is there from the first validation on, as 0 for empty output.

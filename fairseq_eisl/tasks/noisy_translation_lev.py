@@ -16,6 +16,7 @@ from fairseq.tasks.translation_lev import (
 
 from ..data.partial_targets import PartialTargetDataset, Symbols
 from ._initial_weights import begin_with
+from ._model_noise import without_noise
 from ._refinement import (
     LENGTH_CANDIDATES,
     RefinementGenerator,
@@ -29,6 +30,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class NoisyTranslationLevConfig(TargetNoiseConfig, TranslationLevenshteinConfig):
+    # The default says what is done, as the configuration is logged and saved as it is here.
+    left_pad_source: bool = field(
+        default=False, metadata={"help": "no effect: sources are padded on the right"}
+    )
+    left_pad_target: bool = field(
+        default=False, metadata={"help": "no effect: targets are padded on the right"}
+    )
     full_mask_prob: float = field(
         default=0.0,
         metadata={
@@ -68,7 +76,17 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
     cfg: NoisyTranslationLevConfig
     autoregressive = False
 
+    @classmethod
+    def add_args(cls, parser):
+        super().add_args(parser)
+        for action in parser._actions:
+            # fairseq's flags turn a default round. The flag for sources used to turn padding on
+            # the left off; both may be given still.
+            if action.dest in ("left_pad_source", "left_pad_target"):
+                action.const = False
+
     def __init__(self, cfg: NoisyTranslationLevConfig, src_dict, tgt_dict):
+        # That of a checkpoint, or one written by hand, may say otherwise.
         cfg.left_pad_source = cfg.left_pad_target = False
         super().__init__(cfg, src_dict, tgt_dict)
         if not 0 <= cfg.full_mask_prob <= 1:
@@ -103,16 +121,15 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             begin_with(model, self.cfg.init_weights)
         return model
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
-        """Load a split; its batches hold what the decoder sees of the target."""
-        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        self.datasets[split] = PartialTargetDataset(
-            self.datasets[split],
-            str(self.cfg.noise),
-            self.cfg.full_mask_prob,
-            self.symbols,
-            repeatable=split != self.cfg.train_subset,
-        )
+    def validation_data(self, pairs):
+        return self._with_decoder_input(super().validation_data(pairs), repeatable=True)
+
+    def training_data(self, pairs):
+        return self._with_decoder_input(super().training_data(pairs), repeatable=False)
+
+    def _with_decoder_input(self, pairs, repeatable: bool):
+        kind, share = str(self.cfg.noise), self.cfg.full_mask_prob
+        return PartialTargetDataset(pairs, kind, share, self.symbols, repeatable)
 
     def get_batch_iterator(self, dataset, *args, seed=1, **kwargs):
         """As fairseq's; ``seed`` (``--seed``) also draws the masks."""
@@ -120,7 +137,7 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             dataset.seed = seed
         return super().get_batch_iterator(dataset, *args, seed=seed, **kwargs)
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+    def inference_pairs(self, src_tokens, src_lengths, constraints):
         if constraints is not None:
             raise ValueError("--constraints: only autoregressive models decode with constraints")
         return LanguagePairDataset(
@@ -136,7 +153,6 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
         iterations = getattr(args, "iter_decode_max_iter", None)
         if iterations is None:  # validation, unless --eval-bleu-args says more
             iterations = validation_iterations(model)
-            logger.info(f"validation decodes with {iterations} refinement iterations")
         elif iterations > 0 and is_one_pass(model):
             logger.warning(
                 f"--iter-decode-max-iter {iterations}: {type(model).__name__} is made for one "
@@ -156,6 +172,15 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             max_length=self.cfg.max_target_positions,
         )
 
+    def decoding(self, generator) -> str:
+        count = generator.beam_size
+        lengths = f"{count} length candidates ({generator.length_candidates})"
+        return (
+            f"{generator.max_iter} refinement iterations, "
+            f"{'1 length candidate' if count == 1 else lengths}"
+            f"{', repeats removed' if generator.remove_repeats else ''}"
+        )
+
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         # Past translation_lev, whose step would draw other masks from the global random state.
         return TranslationTask.train_step(
@@ -163,4 +188,5 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
         )
 
     def valid_step(self, sample, model, criterion):
-        return TranslationTask.valid_step(self, sample, model, criterion)
+        with without_noise(model):
+            return TranslationTask.valid_step(self, sample, model, criterion)

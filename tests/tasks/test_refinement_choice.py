@@ -90,6 +90,8 @@ def test_reranking_scores_each_hypothesis_as_if_alone(build, reranker, left):
         )
     for i, (row, (hypothesis,)) in enumerate(zip(rows, found)):
         expected = naive_score(reranker.model, source[i // 3].tolist(), row)
+        if set(row) <= {BOS, EOS}:  # beside candidates with words
+            expected = -float("inf")
         assert float(hypothesis["score"]) == pytest.approx(expected, abs=1e-5), row
 
 
@@ -141,11 +143,61 @@ def test_the_reranker_can_read_every_candidate(build, toy):
         assert len(found["tokens"]) <= 8
 
 
-def test_a_hypothesis_without_tokens_never_wins(build):
-    rows = [[float("nan")], [-3.0], [-2.0], [float("nan")]]
-    finalized = [[{"score": torch.tensor(score)}] for (score,) in rows]
+def test_a_hypothesis_without_words_never_wins(build):
+    """Each row is a candidate of a beam of two; the better one of its two scores is crossed out."""
+    own, nothing = [BOS, 9, EOS], -float("inf")
+    beams = [
+        (([], float("nan")), (own, -3.0), [nothing, -3.0]),
+        (([BOS, EOS], 0.0), (own, -7.0), [nothing, -7.0]),
+        ((own, -7.0), ([BOS, EOS, PAD, BOS, EOS], -0.1), [-7.0, nothing]),
+        (([BOS, UNK, EOS], -7.0), ([EOS], 0.0), [-7.0, nothing]),
+        # Where there is no word at all, the scores stay.
+        (([BOS, EOS], -1.0), ([BOS, EOS, EOS], -2.0), [-1.0, -2.0]),
+    ]
+    finalized = [
+        [{"tokens": torch.tensor(tokens, dtype=torch.long), "score": torch.tensor(score)}]
+        for beam in beams
+        for tokens, score in beam[:2]
+    ]
     found = generator(build(NAT)).rerank(refinement._OwnScores(), finalized, None, 2)
-    assert [h[0]["score"] for h in found] == [-float("inf"), -3.0, -2.0, -float("inf")]
+    assert [float(h[0]["score"]) for h in found] == [s for beam in beams for s in beam[2]]
+
+
+@pytest.mark.parametrize("arch", [arch for arch in NAT_ARCHS if arch != LEV])
+@pytest.mark.parametrize("choice", refinement.LENGTH_CANDIDATES)
+@pytest.mark.parametrize("ar", [False, True])
+def test_no_translation_is_empty_where_a_candidate_has_words(build, reranker, arch, choice, ar):
+    """A model that is sure of the length 2, of bos and eos, and of no word."""
+    made = build(arch)
+    model, decoder = made.model, made.model.decoder
+    length, fill = decoder.forward_length, model.forward_decoder
+
+    def forward_length(normalize, encoder_out):
+        scores = torch.zeros_like(length(normalize=normalize, encoder_out=encoder_out))
+        source = int((~encoder_out["encoder_padding_mask"][0]).sum(1).max())
+        scores[:, 130 - source if decoder.pred_length_offset else 2] = 1.0
+        return scores.log_softmax(1) if normalize else scores
+
+    def forward_decoder(decoder_out, *args, **options):
+        found = fill(decoder_out, *args, **options)
+        last = found.output_tokens.ne(PAD).sum(1, keepdim=True) - 1
+        found.output_tokens[:, 0] = BOS
+        found.output_tokens.scatter_(1, last, EOS)
+        found.output_scores[:, 0] = 0.0
+        found.output_scores.scatter_(1, last, 0.0)
+        return found
+
+    decoder.forward_length, model.forward_decoder = forward_length, forward_decoder
+    try:
+        sentence = ["w1 w2 w3"]
+        assert decode(made, sentences=sentence, max_iter=0)[0]["tokens"].tolist() == [BOS, EOS]
+        options = {"max_iter": 1, "beam_size": 5, "length_candidates": choice, "reranking": ar}
+        others = [reranker] if ar else []
+        (found,) = decode(made, sentences=sentence, others=others, **options)
+    finally:
+        del decoder.forward_length, model.forward_decoder
+    assert set(found["tokens"].tolist()) - {BOS, PAD, EOS}
+    assert float(found["score"]) > -float("inf")
 
 
 # -- flags -----------------------------------------------------------------------------------
