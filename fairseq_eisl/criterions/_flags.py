@@ -145,7 +145,9 @@ def allow_negative_values(parser: argparse.ArgumentParser):
 
 def _numbers(flag: str, given: Any, kind) -> list:
     """A flag's numbers: a comma-separated text, a number, or a list of them (hydra, YAML)."""
-    several = not isinstance(given, (str, int, float)) and hasattr(given, "__iter__")
+    several = (
+        hasattr(given, "__iter__") and not isinstance(given, str) and not hasattr(given, "keys")
+    )
     parts: List[Any] = list(given) if several else str(given).split(",")
     try:
         if any(isinstance(part, bool) or not isinstance(part, (str, int, float)) for part in parts):

@@ -12,6 +12,7 @@ from fairseq.models import (
     FairseqEncoderDecoderModel,
 )
 from fairseq.models.bart import BARTModel
+from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor
 
@@ -136,7 +137,7 @@ def run_twice(
 
 def _encodes_once(model, net_input: Dict[str, Any]) -> bool:
     """Whether the model is ``decoder(prev_output_tokens, encoder(src_tokens, src_lengths))``."""
-    kinds = FairseqEncoderDecoderModel, TransformerModelBase, BARTModel
+    kinds = FairseqEncoderDecoderModel, TransformerModelBase, BARTModel, LSTMModel
     return (
         set(net_input) == {"src_tokens", "src_lengths", "prev_output_tokens"}
         and any(has_own(model, kind, "forward") for kind in kinds)
