@@ -51,11 +51,11 @@ def is_untouched(module: Any, kind: type, *methods: str) -> bool:
     )
 
 
-def _parameters(module: nn.Module) -> Tuple[Tensor, ...]:
+def _parameters(module: Any) -> Tuple[Tensor, ...]:
     return tuple(p for p in module._parameters.values() if p is not None)
 
 
-def _replaced(module: nn.Module, name: str) -> bool:
+def _replaced(module: Any, name: str) -> bool:
     """Whether a method was replaced on this one module."""
     found = vars(module).get(name)
     if found is None:

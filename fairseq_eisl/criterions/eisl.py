@@ -95,7 +95,9 @@ class EISLCriterion(FairseqCriterion):
     def _autoregressive(self, model, sample):
         self._say(lambda: idle_flags(self.cfg, unwrapped(model), self._has_blocks(model)))
         target = sample["target"]
-        loss, log, forced = 0.0, {}, None
+        loss: Any = 0.0
+        forced: Optional[Scores] = None
+        log: Dict[str, Any] = {}
         if self.ngram_factor > 0:
             terms, candidates, forced = self._terms(model, sample)
             eisl = terms.total()
