@@ -132,3 +132,26 @@ def test_all_that_reads_checkpoints_says_so(tmp_path, capsys):
             main(["average", *line.split(), "--output", str(tmp_path / "out.pt")])
         assert end.value.code == 2
         assert "error: --" in (text := capsys.readouterr().err) and ".system, which" in text
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ({**MODEL, "x": Calls(os.system, "true")}, ".system, which can run code"),
+        ({**MODEL, "x": Foreign()}, "Foreign, which is not known to be harmless"),
+        (b"", "it is empty"),
+        (b"a text\n", "it is a text"),
+        (b"PK\x03\x04" + b"x" * 200, "it is cut off"),
+    ],
+)
+def test_resuming_and_generating_say_so_as_well(tmp_path, content, words):
+    """fairseq's own loader: --restore-file, --path."""
+    from fairseq import checkpoint_utils
+
+    path = saved(tmp_path / "x.pt", content)
+    with pytest.raises(ValueError) as error:
+        checkpoint_utils.load_checkpoint_to_cpu(path)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ") and words in message and "\n" not in message
+    with pytest.raises(FileNotFoundError):
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "none.pt"))
