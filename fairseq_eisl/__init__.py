@@ -22,7 +22,7 @@ def register():
     """
     from fairseq.criterions import CRITERION_REGISTRY
 
-    from . import compat
+    from . import compat, full_help
 
     other = CRITERION_REGISTRY.get("eisl")
     if other is not None and not other.__module__.startswith(__name__ + "."):
@@ -32,6 +32,7 @@ def register():
             f"{other.__module__} ({sys.modules[other.__module__].__file__}); load one of the two"
         )
     compat.apply()
+    full_help.show_all_flags()
     for name in ("criterions", "tasks", "models"):
         package = importlib.import_module(f"{__name__}.{name}")
         for module in pkgutil.iter_modules(package.__path__):

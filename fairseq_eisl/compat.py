@@ -6,10 +6,14 @@ longer needed.
 
 import argparse
 import functools
+import os
+import pickle
 import types
 
 import numpy as np
 import torch
+
+from .common.unreadable import why_unreadable
 
 
 def apply():
@@ -19,6 +23,7 @@ def apply():
     mend_token_blocks()
     mend_bart_beams()
     quieten_libnat()
+    explain_unreadable_checkpoints()
 
 
 def checkpoint_classes() -> list:
@@ -107,3 +112,27 @@ def quieten_libnat():
 
     if not hasattr(levenshtein_utils.load_libnat, "cache_info"):
         levenshtein_utils.load_libnat = functools.lru_cache(None)(levenshtein_utils.load_libnat)
+
+
+def explain_unreadable_checkpoints():
+    """Resuming and generating from a file that is no checkpoint, or holds a class that the safe
+    loader refuses, ends in one line of ours instead of torch's page."""
+    from fairseq import checkpoint_utils
+
+    load = checkpoint_utils.load_checkpoint_to_cpu
+    if hasattr(load, "__wrapped__"):
+        return
+
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path, *args, **kwargs):
+        try:
+            return load(path, *args, **kwargs)
+        except (pickle.UnpicklingError, EOFError, RuntimeError, IndexError) as err:
+            of_torch = not isinstance(err, (RuntimeError, IndexError)) or any(
+                word in str(err) for word in ("weights_only", "archive", "EOF", "empty list")
+            )
+            if not (of_torch and os.path.isfile(path)):
+                raise
+            raise ValueError(f"{path}: {why_unreadable(path, err)}") from err
+
+    checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu

@@ -34,7 +34,9 @@ def hydra_train(toy, fresh, tmp_path):
 
 
 def test_a_user_dir_from_where_the_command_began_works(hydra_train, tmp_path):
-    code, output = hydra_train()
+    """And lists of orders, weights and noises, which hydra itself advises."""
+    lists = ["criterion.ngram=[1,2]", "criterion.ngram_weight=[0.8,0.2]"]
+    code, output = hydra_train(*lists, "task.target_noise=[repeat:0.5]")
     assert code == 0 and "| eisl_1 " in output and "target noise repeat:0.5" in output, output
     assert list(tmp_path.glob("here/outputs/*/*/checkpoints/checkpoint_last.pt"))
 
@@ -56,3 +58,20 @@ def test_an_absolute_user_dir_works_and_bad_values_are_refused(hydra_train):
     """A key that the YAML file lacks needs hydra's ``+``."""
     code, output = hydra_train(f"common.user_dir={USER_DIR}", "+criterion.gumbel_temperature=0")
     assert code != 0 and "--gumbel-temperature: temperature must be" in output
+
+
+def test_models_that_are_for_the_command_line_only_are_refused_in_a_line(hydra_train):
+    code, output = hydra_train(
+        *("task._name=noisy_translation_lev", "+task.noise=full_mask"),
+        "model._name=nonautoregressive_transformer",
+    )
+    line = "model._name=nonautoregressive_transformer: fairseq has the options of"
+    assert code != 0 and f"ValueError: {line}" in output and "num_updates" not in output
+
+
+def test_help_says_where_the_other_keys_are(fresh):
+    code, output = fresh.cli(
+        *("fairseq-hydra-train", "--config-dir", ROOT / "configs/hydra"),
+        *("--config-name", "noisy_translation_eisl", "--help"),
+    )
+    assert code == 0 and "--task noisy_translation --criterion eisl --help" in output

@@ -34,6 +34,7 @@ def lists_the_options(code, output):
     assert code == 0, output[-2000:]
     choices = re.search(r"--criterion \{(.*?)\}", output)[1].split(",")
     assert "eisl" in choices and "cross_entropy" in choices
+    assert "  --ngram NGRAM" in output and "  --target-noise TARGET_NOISE" in output
 
 
 def test_the_installed_command_finds_it():
@@ -55,6 +56,32 @@ def test_the_installed_command_finds_it():
 def test_it_is_found_from_any_folder(fresh, links, folder, user_dir):
     cwd = links if folder == "links" else folder
     lists_the_options(*fresh.cli("fairseq-train", "--user-dir", user_dir, *HELP, cwd=cwd))
+
+
+@pytest.mark.parametrize(
+    "command, words, shown",
+    [
+        ("fairseq-train", "--criterion eisl -h", ["--ngram NGRAM"]),
+        ("fairseq-train", "--help", ["--criterion {"]),
+        (
+            "fairseq-train",
+            "--task noisy_translation_lev --arch cmlm_transformer --optimizer adam --help",
+            ["--full-mask-prob", "--length-loss-factor", "--adam-betas"],
+        ),
+        ("fairseq-generate", "--help --task noisy_translation_lev", ["--length-candidates {"]),
+        ("fairseq-interactive", "--task noisy_translation --help", ["--target-noise-bpe {"]),
+    ],
+)
+def test_help_shows_the_flags_of_what_was_chosen(fresh, command, words, shown):
+    """fairseq's own ends before it knows them."""
+    code, output = fresh.cli(command, "--user-dir", USER_DIR, *words.split())
+    assert code == 0 and "usage: " in output and all(f"  {flag}" in output for flag in shown)
+
+
+def test_without_help_a_command_line_means_what_it_did(fresh):
+    flags = ["--criterion", "eisl", "--arch", "transformer", "--nonsense"]
+    code, output = fresh.cli("fairseq-train", "nowhere", "--user-dir", USER_DIR, *flags)
+    assert code == 2 and "unrecognized arguments: --nonsense" in output
 
 
 def test_python_m_prints_the_folder_from_anywhere(tmp_path):

@@ -3,13 +3,13 @@
 import errno
 import inspect
 import os
-import re
 import zipfile
 from typing import Any, Dict, Mapping
 
 import torch
 
 from ..common.files import whole_file
+from ..common.unreadable import why_unreadable
 from ..compat import allow_checkpoint_classes
 
 
@@ -21,6 +21,9 @@ def read_checkpoint(path: str) -> Dict[str, Any]:
     :raises OSError: the file cannot be read.
     :raises ValueError: it is no fairseq checkpoint, or holds another class.
     """
+    if os.path.isdir(path):
+        message = "Is a directory, name a checkpoint in it"
+        raise IsADirectoryError(errno.EISDIR, message, path)
     allow_checkpoint_classes()
     # Mapped, the optimiser's state (twice the model) stays on the disk until somebody asks for it.
     # Since torch 2.1, and not for the format from before torch 1.6, which is no zip archive.
@@ -31,12 +34,7 @@ def read_checkpoint(path: str) -> Dict[str, Any]:
     except Exception as err:  # whatever an unpickler makes of the bytes of another format
         if isinstance(err, OSError) and err.filename is not None:
             raise  # could not be opened; a seek beyond a cut file's end names no file
-        found = re.search(r"Unsupported global: GLOBAL (\S+)", str(err))
-        raise ValueError(
-            f"{path}: it holds {found[1]}, which is not known to be harmless, and is not loaded"
-            if found
-            else f"{path}: no file that torch.load can read"
-        ) from err
+        raise ValueError(f"{path}: {why_unreadable(path, err)}") from err
     if not isinstance(state, dict) or "model" not in state:
         keys = ", ".join(map(str, list(state)[:5])) if isinstance(state, dict) else ""
         raise ValueError(

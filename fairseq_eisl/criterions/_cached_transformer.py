@@ -2,67 +2,117 @@
 
 ``decoder(..., incremental_state=...)`` copies its cache at every token, multiplies by queries,
 keys and values apart, averages attention nobody asks for, and makes the host wait for a GPU to
-see whether a token is padding. Here the cache is laid out once and nothing waits. Only layers
-that are fairseq's own, with no option that this file does not know, are taken over; everything
-else goes through the decoder itself.
+see whether a token is padding. Here the cache is laid out once and nothing waits. Only decoders
+whose every part is fairseq's own and untouched, with no option that this file does not know, are
+taken over; everything else goes through the decoder itself.
 """
 
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
-from fairseq.modules import MultiheadAttention
+from fairseq.modules import (
+    LearnedPositionalEmbedding,
+    MultiheadAttention,
+    SinusoidalPositionalEmbedding,
+    layer_norm,
+)
+from fairseq.modules.fairseq_dropout import FairseqDropout
+from fairseq.modules.layer_drop import LayerDropModuleList
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ._plain_modules import has_hooks, is_plain, is_untouched
 
-def _own(module: nn.Module, kind: type, *methods: str) -> bool:
-    """Whether these methods of a module are those of ``kind``."""
-    return isinstance(module, kind) and all(
-        getattr(type(module), name) is getattr(kind, name) for name in methods
+# fairseq's norms; the fused one is there with apex alone.
+_NORMS = (nn.LayerNorm, getattr(layer_norm, "FusedLayerNorm", nn.LayerNorm))
+_POSITIONS = (SinusoidalPositionalEmbedding, LearnedPositionalEmbedding)
+
+
+def _plain_linear(*linears: Any) -> bool:
+    """Plain ones, and all of them with a bias or none: three products are one here."""
+    return (
+        all(is_plain(linear, nn.Linear) for linear in linears)
+        and len({linear.bias is None for linear in linears}) == 1
     )
 
 
-def _plain(linear: nn.Module) -> bool:
-    return type(linear) is nn.Linear and not (linear._forward_hooks or linear._forward_pre_hooks)
+def _plain_norm(norm: Any) -> bool:
+    return is_plain(norm, *_NORMS)
 
 
-def _known_attention(attention: Any) -> bool:
-    plain = type(attention) is MultiheadAttention and all(
-        _plain(getattr(attention, name)) for name in ("q_proj", "k_proj", "v_proj", "out_proj")
-    )
-    return plain and not (
-        attention.bias_k is not None
-        or attention.add_zero_attn
-        or attention.use_xformers
-        or attention.beam_size != 1
-        or attention.skip_embed_dim_check
+def _plain_dropout(dropout: Any) -> bool:
+    """Off in evaluation mode (``--retain-dropout`` keeps it on)."""
+    return is_plain(dropout, FairseqDropout) and not dropout.apply_during_inference
+
+
+def _known_attention(attention: Any, kind: str) -> bool:
+    return (
+        is_plain(attention, MultiheadAttention)
+        and _plain_linear(attention.q_proj, attention.k_proj, attention.v_proj)
+        and _plain_linear(attention.out_proj)
+        and _plain_dropout(attention.dropout_module)
+        and getattr(attention, kind)
+        and attention.scaling == attention.head_dim**-0.5
+        and not (
+            attention.bias_k is not None
+            or attention.add_zero_attn
+            or attention.use_xformers
+            or attention.beam_size != 1
+            or attention.skip_embed_dim_check
+        )
     )
 
 
 def _known_layer(layer: Any) -> bool:
     return (
-        _own(layer, TransformerDecoderLayerBase, "forward", "residual_connection")
+        is_untouched(layer, TransformerDecoderLayerBase, "forward", "residual_connection")
         and all(
             getattr(layer, name) is None
             for name in ("attn_ln", "c_attn", "ffn_layernorm", "w_resid")
         )
         and layer.encoder_attn is not None
-        and _known_attention(layer.self_attn)
-        and _known_attention(layer.encoder_attn)
+        and _known_attention(layer.self_attn, "self_attention")
+        and _known_attention(layer.encoder_attn, "encoder_decoder_attention")
+        and layer.self_attn.num_heads == layer.encoder_attn.num_heads
+        and not layer.cross_self_attention
+        and not isinstance(layer.activation_fn, nn.Module)
+        and _plain_linear(layer.fc1)
+        and _plain_linear(layer.fc2)
+        and _plain_norm(layer.self_attn_layer_norm)
+        and _plain_norm(layer.encoder_attn_layer_norm)
+        and _plain_norm(layer.final_layer_norm)
+        and _plain_dropout(layer.dropout_module)
+        and _plain_dropout(layer.activation_dropout_module)
     )
 
 
 def is_known(decoder: nn.Module) -> bool:
-    """Whether :class:`CachedTransformer` computes what this decoder computes."""
+    """Whether :class:`CachedTransformer` computes what this decoder computes.
+
+    Everything that it calls with other shapes than the decoder would, or not at all, must be
+    fairseq's or torch's own and untouched.
+    """
     methods = ("forward", "extract_features", "extract_features_scriptable", "output_layer")
+    if not is_untouched(decoder, TransformerDecoderBase, *methods):
+        return False
+    parts: Any = decoder
     return (
-        _own(decoder, TransformerDecoderBase, *methods)
-        and not decoder.cross_self_attention
-        and decoder.quant_noise is None
-        and decoder.adaptive_softmax is None
-        and all(_known_layer(layer) for layer in decoder.layers)
+        not parts.cross_self_attention
+        and parts.quant_noise is None
+        and parts.adaptive_softmax is None
+        and is_plain(parts.embed_tokens, nn.Embedding)
+        and (parts.embed_positions is None or is_plain(parts.embed_positions, *_POSITIONS))
+        and (parts.layernorm_embedding is None or _plain_norm(parts.layernorm_embedding))
+        and (parts.layer_norm is None or _plain_norm(parts.layer_norm))
+        and (parts.project_in_dim is None or _plain_linear(parts.project_in_dim))
+        and (parts.project_out_dim is None or _plain_linear(parts.project_out_dim))
+        and _plain_linear(parts.output_projection)
+        and _plain_dropout(parts.dropout_module)
+        and type(parts.layers) in (nn.ModuleList, LayerDropModuleList)
+        and not has_hooks(parts.layers)
+        and all(_known_layer(layer) for layer in parts.layers)
     )
 
 

@@ -4,11 +4,12 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
 import torch
-from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from fairseq.models import FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
 from ..losses import random_numbers
 from ._cached_transformer import CachedTransformer, is_known
+from ._model_outputs import encode, gives_logits, scores, unwrapped
 
 # Looking whether all candidates have ended makes the host wait for a GPU: look rarely there.
 _CUDA_STEPS_BETWEEN_LOOKS = 8
@@ -24,28 +25,6 @@ class Candidates(NamedTuple):
     """(B, T) int64 decoder input that predicts ``tokens``."""
     mask: Tensor
     """(B, T) bool, True for candidate positions."""
-
-
-def unwrapped(model) -> BaseFairseqModel:
-    """The model inside its distributed wrappers.
-
-    Decoding through a wrapper would arm its gradient reducer for a pass that
-    has no backward.
-    """
-    while not isinstance(model, BaseFairseqModel) and hasattr(model, "module"):
-        model = model.module
-    return model
-
-
-def check_model(model):
-    """Refuse models that give no logits over the whole dictionary."""
-    inner = unwrapped(model)
-    name = type(inner).__name__
-    if getattr(getattr(inner, "decoder", None), "adaptive_softmax", None) is not None:
-        raise ValueError(
-            f"--criterion eisl needs logits over the whole target dictionary; {name} with "
-            "--adaptive-softmax-cutoff gives none"
-        )
 
 
 @contextmanager
@@ -96,18 +75,18 @@ def decode(
     limit = target.ne(pad).sum(1)
     length = target.size(1)
     with evaluation_mode(inner):
-        encoder_out = inner.encoder.forward_torchscript(net_input)
+        encoder_out = encode(inner.encoder, net_input)
         tokens = target.new_full((target.size(0), length + 1), pad)
         tokens[:, 0] = _first_token(net_input["prev_output_tokens"], pad)
-        next_logits = _next_logits(inner.decoder, encoder_out, tokens[:, :-1])
+        next_scores = _next_scores(inner, encoder_out, tokens[:, :-1])
         ended = limit.eq(0)
         for step in range(length):
-            scores = next_logits(step).float()
+            values = next_scores(step).float()
             if seeds is not None:
                 step_seeds = random_numbers.fold(seeds, step)
-                scores = scores + random_numbers.gumbel(step_seeds, scores.size(1))
-            scores[:, pad].fill_(-float("inf"))
-            chosen = scores.argmax(1).masked_fill(ended, pad)
+                values = values + random_numbers.gumbel(step_seeds, values.size(1))
+            values[:, pad].fill_(-float("inf"))
+            chosen = values.argmax(1).masked_fill(ended, pad)
             tokens[:, step + 1] = chosen
             ended = ended | limit.le(step + 1)
             if not after_eos:
@@ -119,13 +98,20 @@ def decode(
     return Candidates(candidate, tokens[:, :-1], candidate.ne(pad))
 
 
-def _next_logits(decoder, encoder_out, tokens: Tensor) -> Callable[[int], Tensor]:
-    """The (B, V) logits of the token after (B, T) ``tokens[:, step]``, asked for step by step."""
-    if is_known(decoder):
+def _next_scores(model, encoder_out, tokens: Tensor) -> Callable[[int], Tensor]:
+    """The (B, V) logits, or log-probabilities where the model has a way of its own to make them,
+    of the token after (B, T) ``tokens[:, step]``, asked for step by step."""
+    decoder: Any = model.decoder
+    if is_known(decoder) and gives_logits(model):
         return CachedTransformer(decoder, encoder_out, tokens).logits
     caches = isinstance(decoder, FairseqIncrementalDecoder)
     options: Dict[str, Any] = {"incremental_state": {}} if caches else {}
-    return lambda step: decoder(tokens[:, : step + 1], encoder_out=encoder_out, **options)[0][:, -1]
+
+    def next_scores(step: int) -> Tensor:
+        output = decoder(tokens[:, : step + 1], encoder_out=encoder_out, **options)
+        return scores(model, output).values[:, -1]
+
+    return next_scores
 
 
 @torch.no_grad()
@@ -152,12 +138,13 @@ def decode_in_parallel(model, sample, pad: int, eos: int, after_eos: bool = Fals
     over = place.ge(limit)
     guess = guess.masked_fill(over, pad)
     with evaluation_mode(inner):
-        encoder_out = inner.encoder.forward_torchscript(net_input)
+        encoder_out = encode(inner.encoder, net_input)
         for step in range(target.size(1)):
             prefix = torch.cat([first, guess[:, :-1]], 1)
-            logits = inner.decoder(prefix, encoder_out=encoder_out)[0].float()
-            logits[:, :, pad].fill_(-float("inf"))
-            found = logits.argmax(2)
+            output: Any = inner.decoder(prefix, encoder_out=encoder_out)
+            values = scores(inner, output).values.float()
+            values[:, :, pad].fill_(-float("inf"))
+            found = values.argmax(2)
             over = place.ge(limit)
             if not after_eos:
                 ends = found.eq(eos).long()

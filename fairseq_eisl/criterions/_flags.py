@@ -1,8 +1,10 @@
 """The flags of ``--criterion eisl``, and the options of the loss that they make."""
 
+import argparse
 import math
+import re
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, List
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
@@ -26,13 +28,14 @@ _FLAGS = {
 
 @dataclass
 class EISLCriterionConfig(FairseqDataclass):
-    ngram: str = field(
+    # Any, not str: hydra and YAML have lists of numbers.
+    ngram: Any = field(
         default="2,3,4",
         metadata={
             "help": "n-gram orders, e.g. 1,2; 0 stands for the target's length, -1 for one less"
         },
     )
-    ngram_weight: Optional[str] = field(
+    ngram_weight: Any = field(
         default=None,
         metadata={"help": "a weight for each order, e.g. 0.8,0.2 (default: equal, summing to 1)"},
     )
@@ -127,13 +130,36 @@ class EISLCriterionConfig(FairseqDataclass):
     )
 
 
-def _numbers(flag: str, text: str, kind) -> list:
-    """A comma-separated flag as numbers."""
+_NEGATIVE = re.compile(r"^-(\d|\.\d|inf|nan)", re.IGNORECASE)
+
+
+def allow_negative_values(parser: argparse.ArgumentParser):
+    """Let ``--ngram -1,2`` and ``--log-prob-floor -2e1`` be flags with values.
+
+    argparse takes ``-1`` and ``-0.5`` for values, where no flag looks like a number, but a list
+    of them or an exponent for a flag, and then misses the value.
+    """
+    # Its one place for that: it has no public name.
+    parser._negative_number_matcher = _NEGATIVE
+
+
+def _numbers(flag: str, given: Any, kind) -> list:
+    """A flag's numbers: a comma-separated text, a number, or a list of them (hydra, YAML)."""
+    several = (
+        hasattr(given, "__iter__") and not isinstance(given, str) and not hasattr(given, "keys")
+    )
+    parts: List[Any] = list(given) if several else str(given).split(",")
     try:
-        return [kind(part) for part in str(text).split(",")]
+        if any(isinstance(part, bool) or not isinstance(part, (str, int, float)) for part in parts):
+            raise ValueError
+        numbers = [kind(str(part)) for part in parts]
     except ValueError:
-        numbers = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"{flag} must be {numbers} separated by commas, not {text!r}") from None
+        numbers = []
+    if not numbers:
+        name = "whole numbers" if kind is int else "numbers"
+        shown = repr(parts) if several else repr(str(given))
+        raise ValueError(f"{flag} must be {name} separated by commas, not {shown}")
+    return numbers
 
 
 def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:

@@ -1,5 +1,6 @@
 """The outputs of a non-autoregressive model as losses: of sentences, or means as released."""
 
+from dataclasses import replace
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..losses import EISLOptions, EISLTerms, eisl_logit_terms, random_numbers, slot_terms
-from ._candidates import unwrapped
+from ._model_outputs import unwrapped
 
 WORDS = "word_ins"
 """The output that EISL is for, in all of fairseq's models."""
@@ -110,7 +111,8 @@ def released_losses(outputs: Outputs, options: EISLOptions, seeds: Tensor) -> NA
     """Batch means as the authors' code takes them.
 
     Padding counts as target tokens and as slots, observed slots are trained, special
-    symbols are words; only the cross entropy knows the model's mask.
+    symbols are words; only the cross entropy knows the model's mask. Orders are read off the
+    padded length, see :func:`_released_orders`.
     """
     means = {}
     for name, output in outputs.items():
@@ -122,8 +124,23 @@ def released_losses(outputs: Outputs, options: EISLOptions, seeds: Tensor) -> NA
     ce, words = means.pop(WORDS), outputs[WORDS]
     steps = words["tgt"].size(0) // seeds.size(0)
     seeds = torch.cat([random_numbers.fold(seeds, step) for step in range(steps)])
+    options = _released_orders(options, words["tgt"].size(1))
     terms = eisl_logit_terms(words["out"], words["tgt"], None, None, options, seeds)
     return NATLosses(terms.total().mean(), ce, means, terms)
+
+
+def _released_orders(options: EISLOptions, length: int) -> EISLOptions:
+    """The options with what the authors' code makes of the orders for a padded length.
+
+    Orders that come to the same n are one; where some are merged or do not fit, those that are
+    left have equal weights.
+    """
+    found = [n if n > 0 else length + n for n in options.ngrams]
+    first = [1 <= n <= length and n not in found[:i] for i, n in enumerate(found)]
+    if all(first) or not any(first):  # none fits: the whole length, as without this
+        return options
+    share = sum(options.order_weights) / sum(first)
+    return replace(options, weights=[share if used else 0.0 for used in first])
 
 
 def _predicted(words: Dict[str, Any], symbols: Symbols) -> Tensor:

@@ -1,7 +1,8 @@
 """``--criterion eisl``: the Edit-Invariant Sequence Loss on fairseq models."""
 
+import logging
 import math
-from typing import Any, Dict
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import torch
 from fairseq import utils
@@ -11,18 +12,21 @@ from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
 from torch import Tensor
 
-from ..losses import EISLTerms, eisl_feature_terms, eisl_logit_terms, random_numbers
-from . import _nat as nat
-from ._candidates import (
-    Candidates,
-    check_model,
-    decode,
-    decode_in_parallel,
-    teacher_forced,
-    unwrapped,
+from ..losses import (
+    EISLTerms,
+    eisl_feature_terms,
+    eisl_log_prob_terms,
+    eisl_logit_terms,
+    random_numbers,
 )
-from ._flags import EISLCriterionConfig, check_flags, loss_options
+from . import _nat as nat
+from ._candidates import Candidates, decode, decode_in_parallel, teacher_forced
+from ._flags import EISLCriterionConfig, allow_negative_values, check_flags, loss_options
+from ._idle_flags import idle_flags, idle_nat_flags
+from ._model_outputs import Scores, check_model, run, run_twice, unwrapped
 from ._output_layer import LARGE, output_layer
+
+logger = logging.getLogger(__name__)
 
 
 @register_criterion("eisl", dataclass=EISLCriterionConfig)
@@ -41,6 +45,7 @@ class EISLCriterion(FairseqCriterion):
     def __init__(self, cfg: EISLCriterionConfig, task):
         super().__init__(task)
         check_flags(cfg)
+        self.cfg, self.said = cfg, False
         self.options = loss_options(cfg)
         self.ngram_factor, self.ce_factor = cfg.ngram_factor, cfg.ce_factor
         self.label_smoothing = cfg.label_smoothing
@@ -57,6 +62,12 @@ class EISLCriterion(FairseqCriterion):
             "mask_ins": cfg.mask_ins_loss_factor,
             "word_del": cfg.word_del_loss_factor,
         }
+
+    @classmethod
+    def add_args(cls, parser):
+        """The flags, of which some take lists that begin with a minus sign."""
+        super().add_args(parser)
+        allow_negative_values(parser)
 
     def forward(self, model, sample, reduce=True):
         """Loss in nats, summed over sentences (or (B,) without ``reduce``), the number of
@@ -82,35 +93,51 @@ class EISLCriterion(FairseqCriterion):
         return loss, sample_size, log
 
     def _autoregressive(self, model, sample):
+        self._say(lambda: idle_flags(self.cfg, unwrapped(model), self._has_blocks(model)))
         target = sample["target"]
-        seeds = self._seeds(sample)
-        candidates = self._candidates(model, sample, seeds)
-        rest = (target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds)
-        layer, forced_logits = self._layer_of_blocks(model, target), None
-        if layer is None:
-            logits, forced_logits = self._logits(model, sample, candidates)
-            # In place, as nobody else needs the logits then.
-            terms = eisl_logit_terms(logits, *rest, in_place=forced_logits is None)
-        else:
-            net_input = {**sample["net_input"], "prev_output_tokens": candidates.prefix}
-            features = model(**net_input, features_only=True)[0]
-            weight = layer.weight.to(features.dtype)  # autocast gives half-precision features
-            bias = None if layer.bias is None else layer.bias.to(features.dtype)
-            terms = eisl_feature_terms(features, weight, bias, *rest)
-        eisl = terms.total()
-        loss = self.ngram_factor * eisl
-        log = {"eisl": eisl.sum().detach(), "target_tokens": sample["ntokens"]}
-        if forced_logits is not None:
-            ce, nll = self._cross_entropy(forced_logits, target)
+        loss: Any = 0.0
+        forced: Optional[Scores] = None
+        log: Dict[str, Any] = {}
+        if self.ngram_factor > 0:
+            terms, candidates, forced = self._terms(model, sample)
+            eisl = terms.total()
+            loss = self.ngram_factor * eisl
+            log.update(eisl=eisl.sum().detach(), target_tokens=sample["ntokens"])
+            one_length = candidates.tokens is target
+            log.update(self._statistics(terms, candidates.tokens, candidates.mask, one_length))
+        else:  # cross entropy alone: nothing is decoded
+            forced = run(model, sample["net_input"], len(self.task.target_dictionary))
+        if forced is not None:
+            ce, nll = self._cross_entropy(forced, target)
             if self.ce_factor > 0:
                 loss = loss + self.ce_factor * ce
             log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
-        log.update(self._statistics(terms, candidates.tokens, candidates.mask))
         return loss, log
+
+    def _terms(self, model, sample) -> Tuple[EISLTerms, Candidates, Optional[Scores]]:
+        """EISL, the candidates that it is of, and teacher-forced scores where they are needed."""
+        target, net_input = sample["target"], sample["net_input"]
+        seeds = self._seeds(sample)
+        candidates = self._candidates(model, sample, seeds)
+        rest = (target, candidates.mask, target.ne(self.padding_idx), self._options(), seeds)
+        layer = self._layer_of_blocks(model, target)
+        if layer is not None:
+            net_input = {**net_input, "prev_output_tokens": candidates.prefix}
+            features = model(**net_input, features_only=True)[0]
+            weight = layer.weight.to(features.dtype)  # autocast gives half-precision features
+            bias = None if layer.bias is None else layer.bias.to(features.dtype)
+            return eisl_feature_terms(features, weight, bias, *rest), candidates, None
+        scores, forced = self._scores(model, sample, candidates)
+        if scores.normalized:
+            return eisl_log_prob_terms(scores.values, *rest), candidates, forced
+        # In place, as nobody else needs the logits then.
+        terms = eisl_logit_terms(scores.values, *rest, in_place=forced is None)
+        return terms, candidates, forced
 
     def _non_autoregressive(self, model, sample):
         batch = sample["target"].size(0)
         outputs = nat.run(model, sample, len(self.task.target_dictionary))
+        self._say(lambda: idle_nat_flags(self.cfg, unwrapped(model), outputs, batch))
         words, seeds = outputs[nat.WORDS], self._seeds(sample)
         if self.released:
             losses = nat.released_losses(outputs, self.options, seeds)
@@ -121,6 +148,8 @@ class EISLCriterion(FairseqCriterion):
                 *(seeds, with_ce),
             )
         eisl, factor = self.ngram_factor * losses.eisl, words.get("factor", 1.0)
+        if self.ngram_factor == 0:
+            eisl = eisl.detach()  # saves the backward
         # The authors' code has the model's own factor on the cross entropy only.
         loss = eisl if self.released else factor * eisl
         log = {"eisl": losses.eisl.detach().sum()}
@@ -134,7 +163,8 @@ class EISLCriterion(FairseqCriterion):
             log[f"part_{name}"] = values.detach().sum()
         if not self.training:
             log["nll"], log["nll_tokens"] = nat.likelihood(words, batch, self.symbols)
-        log.update(self._statistics(losses.terms, *nat.first_pass(words, batch, self.symbols)))
+        tokens, mask = nat.first_pass(words, batch, self.symbols)
+        log.update(self._statistics(losses.terms, tokens, mask, one_length=True))
         return loss, log
 
     def _options(self):
@@ -150,6 +180,10 @@ class EISLCriterion(FairseqCriterion):
         ids = sample["id"] if "id" in sample else torch.arange(sample["target"].size(0))
         ids = ids.to(sample["target"].device)
         return random_numbers.fold(ids, torch.initial_seed())
+
+    def _has_blocks(self, model) -> bool:
+        """Whether blocks can be had, where they are asked for."""
+        return self.layer != "blocks" or output_layer(model) is not None
 
     def _layer_of_blocks(self, model, target):
         """The output layer whose logits are not built as a whole, or None where they are: on
@@ -177,57 +211,56 @@ class EISLCriterion(FairseqCriterion):
             after_eos=self.after_eos,
         )
 
-    def _logits(self, model, sample, candidates: Candidates):
-        """Logits on the candidate, and teacher-forced ones where they are needed."""
-        net_input = sample["net_input"]
-        forced = self.ce_factor > 0 or not self.training
+    def _forced(self) -> bool:
+        """Whether teacher-forced scores are needed."""
+        return self.ce_factor > 0 or not self.training
+
+    def _scores(self, model, sample, candidates: Candidates) -> Tuple[Scores, Optional[Scores]]:
+        """Scores on the candidate, and teacher-forced ones where they are needed."""
+        net_input, vocabulary = sample["net_input"], len(self.task.target_dictionary)
         if candidates.tokens is sample["target"]:
-            logits = self._forward(model, net_input)
-            return logits, logits if forced else None
-        candidate_input = {**net_input, "prev_output_tokens": candidates.prefix}
-        if not forced:
-            return self._forward(model, candidate_input), None
-        # One forward for both prefixes: a distributed wrapper allows one a backward. The two
-        # rows of a sentence stand together, as recurrent encoders want lengths that fall.
-        both = {
-            name: torch.stack([candidate_input[name], value], 1).flatten(0, 1)
-            if torch.is_tensor(value)
-            else value
-            for name, value in net_input.items()
-        }
-        logits = self._forward(model, both).unflatten(0, (sample["target"].size(0), 2))
-        return logits.unbind(1)
+            scores = run(model, net_input, vocabulary)
+            return scores, scores if self._forced() else None
+        if not self._forced():
+            net_input = {**net_input, "prev_output_tokens": candidates.prefix}
+            return run(model, net_input, vocabulary), None
+        return run_twice(model, net_input, candidates.prefix, vocabulary)
 
-    def _forward(self, model, net_input):
-        logits = model(**net_input)[0]
-        vocabulary = len(self.task.target_dictionary)
-        if logits.dim() != 3 or logits.size(2) != vocabulary:
-            raise ValueError(
-                f"--criterion eisl needs logits over all {vocabulary} symbols of the target "
-                f"dictionary, but this model gives a tensor of shape {tuple(logits.shape)}"
-            )
-        return logits
+    def _say(self, lines: Callable[[], Iterable[str]]):
+        """Warn, once and at the start, of flags that change nothing."""
+        if self.training and not self.said:
+            self.said = True
+            for line in lines():
+                logger.warning(line)
 
-    def _cross_entropy(self, logits, target):
+    def _cross_entropy(self, scores: Scores, target):
         """Per sentence: label-smoothed cross entropy per token, and the sum of the NLL."""
         real = target.ne(self.padding_idx)
-        log_probs = utils.log_softmax(logits, dim=-1)
         loss, nll = label_smoothed_nll_loss(
-            log_probs, target, self.label_smoothing, ignore_index=self.padding_idx, reduce=False
+            scores.log_probs(),
+            target,
+            self.label_smoothing,
+            ignore_index=self.padding_idx,
+            reduce=False,
         )
         nll = nll.squeeze(-1).sum(1)
         return loss.squeeze(-1).sum(1) / real.sum(1).clamp(min=1), nll
 
     @torch.no_grad()
-    def _statistics(self, terms: EISLTerms, tokens: Tensor, mask: Tensor) -> Dict[str, Any]:
-        """Sums over sentences or tokens; ``reduce_metrics`` makes them averages."""
+    def _statistics(
+        self, terms: EISLTerms, tokens: Tensor, mask: Tensor, one_length: bool
+    ) -> Dict[str, Any]:
+        """Sums over sentences or tokens; ``reduce_metrics`` makes them averages.
+
+        ``one_length``: candidates are as long as targets.
+        """
         used = terms.weights.gt(0)
         log: Dict[str, Any] = {}
-        orders = [*self.options.ngrams, "short"]
-        if any(
-            n in (0, 1) and w > 0 for n, w in zip(self.options.ngrams, self.options.order_weights)
-        ):
-            orders.pop()  # such an order fits into every sentence
+        orders: List[Any] = [*self.options.ngrams, "short"]
+        always = (0, 1) if one_length else (1,)  # orders that fit into every sentence
+        pairs = zip(self.options.ngrams, self.options.order_weights)
+        if any(n in always and weight > 0 for n, weight in pairs):
+            orders.pop()
         for column, n in enumerate(orders):
             log[f"order_{n}"] = terms.losses[:, column].sum()
             log[f"order_{n}_sentences"] = used[:, column].sum()
@@ -247,18 +280,23 @@ class EISLCriterion(FairseqCriterion):
             return sum(log.get(key, 0) for log in logging_outputs)
 
         def average(name, value, count, round=3):
-            # Where nothing was counted this logs a 0 of weight 0: without a value, a meter of
-            # an earlier update would be shown as null.
             metrics.log_scalar(name, value / max(count, 1), count, round=round)
+
+        def average_if_any(name, value, count, round=3):
+            if count > 0:
+                average(name, value, count, round)
+            else:
+                _forget_if_empty(name)
 
         sentences = total("sample_size")
         average("loss", total("loss"), sentences)
-        average("eisl", total("eisl"), sentences)
+        if any("eisl" in log for log in logging_outputs):
+            average("eisl", total("eisl"), sentences)
         keys = sorted({key for log in logging_outputs for key in log if key.startswith("order_")})
         for key in keys:
             if not key.endswith("_sentences"):
                 name = "eisl_" + key[len("order_") :]
-                average(name, total(key), total(f"{key}_sentences"))
+                average_if_any(name, total(key), total(f"{key}_sentences"))
         for key in sorted({key for log in logging_outputs for key in log}):
             if key.startswith("part_"):
                 average(key[len("part_") :], total(key), sentences)
@@ -271,15 +309,23 @@ class EISLCriterion(FairseqCriterion):
         if any("target_tokens" in log for log in logging_outputs):  # decoded candidates
             average("candidate_length", total("candidate_tokens"), sentences, round=2)
             average("target_length", total("target_tokens"), sentences, round=2)
-        average(
-            "repetition",
-            100.0 * total("candidate_repeats"),
-            total("candidate_tokens"),
-            round=2,
-        )
-        average("selection_entropy", total("selection_entropy"), total("selection_rows"))
+        repeats = 100.0 * total("candidate_repeats")
+        average_if_any("repetition", repeats, total("candidate_tokens"), round=2)
+        average_if_any("selection_entropy", total("selection_entropy"), total("selection_rows"))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         """All logged values are sums."""
         return True
+
+
+def _forget_if_empty(name: str):
+    """Log nothing under a name of which nothing was counted.
+
+    A zero would read like a perfect loss, and the emptied meter of an earlier update is shown as
+    null, which no reader of a log expects.
+    """
+    for meters in metrics.get_active_aggregators():
+        if name in meters and not meters[name].count:
+            del meters[name]
+            meters.priorities = [entry for entry in meters.priorities if entry[2] != name]

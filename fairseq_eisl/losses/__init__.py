@@ -1,6 +1,14 @@
 """Losses in plain PyTorch; nothing here needs fairseq."""
 
-from .eisl import EISLLoss, EISLOptions, EISLTerms, eisl_feature_terms, eisl_logit_terms, eisl_loss
+from .eisl import (
+    EISLLoss,
+    EISLOptions,
+    EISLTerms,
+    eisl_feature_terms,
+    eisl_log_prob_terms,
+    eisl_logit_terms,
+    eisl_loss,
+)
 from .exact import exact_autoregressive_eisl
 from .feature_log_probs import feature_log_probs
 from .slots import SPECIALS, SlotTerms, slot_terms
@@ -13,6 +21,7 @@ __all__ = [
     "EISLTerms",
     "SlotTerms",
     "eisl_feature_terms",
+    "eisl_log_prob_terms",
     "eisl_logit_terms",
     "eisl_loss",
     "exact_autoregressive_eisl",

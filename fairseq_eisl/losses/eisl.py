@@ -205,6 +205,27 @@ def eisl_logit_terms(
     return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, logits)
 
 
+def eisl_log_prob_terms(
+    log_probs: Tensor,
+    targets: Tensor,
+    output_mask: Optional[Tensor],
+    target_mask: Optional[Tensor],
+    options: EISLOptions,
+    generator: Seeds = None,
+) -> EISLTerms:
+    """:func:`eisl_logit_terms` of (B, T, V) log-probabilities in nats, taken as they are."""
+
+    def cost(used: Tensor, ids: Tensor) -> Tensor:
+        index = ids.unsqueeze(1).expand(-1, log_probs.size(1), -1)
+        return log_probs.gather(2, index).masked_fill(~used.unsqueeze(2), 0.0)
+
+    batch, positions, vocabulary = log_probs.shape
+    shape = (batch, positions, vocabulary)
+    return _cost_terms(
+        cost, shape, targets, output_mask, target_mask, options, generator, log_probs
+    )
+
+
 def eisl_feature_terms(
     features: Tensor,
     weight: Tensor,

@@ -84,7 +84,9 @@ def exact_autoregressive_eisl(
             cost[b, t, s] = scored.view(grams.shape).to(cost.dtype).clamp(min=floor)
     totals = cost.cumsum(3)
     sums = ((n, totals[:, : positions - n + 1, : length - n + 1, n - 1]) for n in orders)
-    seeds = random_numbers.sentence_seeds(generator, size, device)
+    seeds = None
+    if options.selection == "gumbel":  # the others draw nothing
+        seeds = random_numbers.sentence_seeds(generator, size, device)
     zero = cost.new_zeros(size)
     terms = eisl_terms(sums, zero, output_mask, target_mask, options, seeds, targets=targets)
     return reduce_sentences(terms.total(), reduction)

@@ -11,6 +11,8 @@ from typing import List
 
 import torch
 
+from ..common.unreadable import why_unreadable
+
 logger = logging.getLogger(__name__)
 
 
@@ -23,7 +25,10 @@ def begin_with(model: torch.nn.Module, path: str) -> List[str]:
     """
     if not os.path.isfile(path):
         raise ValueError(f"--init-weights {path}: there is no such file")
-    state = torch.load(path, map_location="cpu")  # safely: see compat.allow_checkpoint_classes
+    try:  # safely: see compat.allow_checkpoint_classes
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as err:  # whatever an unpickler makes of the bytes of another format
+        raise ValueError(f"--init-weights {path}: {why_unreadable(path, err)}") from err
     theirs = state.get("model") if isinstance(state, dict) else None
     if not isinstance(theirs, dict):
         raise ValueError(f"--init-weights {path}: this is no fairseq checkpoint")

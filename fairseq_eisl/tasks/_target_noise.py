@@ -4,7 +4,7 @@ import copy
 import logging
 import os
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class TargetNoiseConfig(FairseqDataclass):
-    target_noise: str = field(
+    target_noise: Any = field(  # hydra and YAML have lists
         default="none",
         metadata={
             "help": "noise on the targets of the training split, e.g. repeat:0.5, shuffle:3, "
@@ -65,7 +65,7 @@ class TargetNoise(TranslationTask):
 
     def __init__(self, cfg, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.noise = parse_noise(cfg.target_noise, flag="--target-noise")
+        self.noise = parse_noise(_one_text(cfg.target_noise), flag="--target-noise")
         # Here, not when data are loaded: fairseq loads validation data first, and its buckets
         # die on today's numpy with a message of their own.
         for flag, value in (
@@ -216,6 +216,21 @@ class TargetNoise(TranslationTask):
         if self.cfg.eval_bleu and any("_bleu_sys_len" in log for log in logging_outputs):
             metrics.log_derived("bleu", _bleu)
         super().reduce_metrics(logging_outputs, criterion)
+
+
+def _one_text(noise: Any) -> str:
+    """``--target-noise``, where a list of noises (hydra, YAML) is as good as their commas."""
+    if noise is None:
+        return "none"
+    if isinstance(noise, str) or not hasattr(noise, "__iter__"):
+        return str(noise)
+    parts = list(noise)
+    if not parts or not all(isinstance(part, str) for part in parts):
+        raise ValueError(
+            f"--target-noise must be noises such as repeat:0.5 (no space after the colon), one, "
+            f"or a list of them, not {noise}"
+        )
+    return ",".join(parts)
 
 
 def _bleu(meters) -> float:

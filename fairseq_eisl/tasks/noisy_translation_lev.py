@@ -1,12 +1,14 @@
 """Translation with non-autoregressive models, with noisy targets and BLEU in validation."""
 
+import argparse
 import logging
 from dataclasses import dataclass, field
 from typing import Optional
 
 from fairseq.data import LanguagePairDataset
 from fairseq.dataclass import ChoiceEnum
-from fairseq.models.nat import LevenshteinTransformerModel
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.nat import FairseqNATModel, LevenshteinTransformerModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from fairseq.tasks.translation_lev import (
@@ -108,6 +110,14 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
         return super().build_criterion(cfg, from_checkpoint)
 
     def build_model(self, cfg, from_checkpoint=False):
+        name = getattr(cfg, "_name", None)
+        kind = ARCH_MODEL_REGISTRY.get(name)
+        from_hydra = not isinstance(cfg, argparse.Namespace)
+        if from_hydra and kind is not None and issubclass(kind, FairseqNATModel):
+            raise ValueError(
+                f"model._name={name}: fairseq has the options of non-autoregressive models on the "
+                f"command line only; train with fairseq-train --arch {name}, not with hydra"
+            )
         model = super().build_model(cfg, from_checkpoint)
         inserts = isinstance(model, LevenshteinTransformerModel)
         # Decoding needs no --noise; only training looks at it.

@@ -240,7 +240,6 @@ def test_two_workers_by_hand():
         "eisl": 6 / 3,
         "eisl_2": 3 / 2,  # over the sentences that use the order
         "eisl_-1": 7 / 1,
-        "eisl_short": 0,
         "ce": 6 / 3,
         "nll_loss": 30 / 15,  # bits a token, as fairseq
         "ppl": 2.0 ** (30 / 15),
@@ -254,17 +253,39 @@ def test_two_workers_by_hand():
     assert reduced(EISLCriterion, tensors) == pytest.approx(expected, rel=1e-6)
 
 
-def test_an_order_that_no_sentence_used_is_logged_as_zero():
-    """And not as null, which no reader of the JSON log expects; the average leaves it out."""
+def test_an_order_that_no_sentence_used_is_not_logged():
+    """Neither as zero, which reads like a perfect loss, nor as null, which no reader of the JSON
+    log expects; the average leaves it out."""
     used, unused = {"order_4": 6.0, "order_4_sentences": 2}, {"order_4": 0, "order_4_sentences": 0}
     rest = dict(loss=1.0, eisl=1.0, sample_size=1, target_tokens=1)
     rest.update(candidate_tokens=1, candidate_repeats=0, selection_entropy=0.0)
     with metrics.aggregate(new_root=True) as seen:
         EISLCriterion.reduce_metrics([{**rest, **unused}])
-        assert seen.get_smoothed_values()["eisl_4"] == 0
+        assert "eisl_4" not in seen.get_smoothed_values()
         EISLCriterion.reduce_metrics([{**rest, **used}])
         EISLCriterion.reduce_metrics([{**rest, **unused}])
         assert seen.get_smoothed_values()["eisl_4"] == 3
+        # After it was logged fairseq empties every meter: of the next updates one uses the order.
+        for step, expected in ((unused, None), (used, 3), (unused, 3)):
+            if expected is None:
+                seen.reset()
+            EISLCriterion.reduce_metrics([{**rest, **step}])
+            assert seen.get_smoothed_values().get("eisl_4") == expected
+        other = type(seen)()
+        other.load_state_dict(seen.state_dict())  # as in a checkpoint
+        assert other.get_smoothed_values() == seen.get_smoothed_values()
+
+
+def test_a_candidate_that_is_shorter_than_its_target_has_an_order_of_its_own(build):
+    """Order 0 is the target's length, which need not fit into the candidate."""
+    made = build(ngram="0", seed=11)
+    made.criterion.eval()
+    sample = made.sample(SENTENCES)
+    losses, _, log = made.criterion(made.model, sample, reduce=False)
+    short = int(log["order_short_sentences"])
+    assert 0 < short == len(losses) - log["order_0_sentences"]
+    assert log["order_0"] + log["order_short"] == pytest.approx(losses.sum().item(), rel=1e-5)
+    assert "eisl_short" in reduced(made.criterion, [log])
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
-from fairseq_eisl.criterions.eisl import EISLCriterion, EISLCriterionConfig
+from fairseq_eisl.criterions.eisl import EISLCriterion, EISLCriterionConfig, loss_options
 from tests.criterions.conftest import SENTENCES
-from tests.toy import setup, train
+from tests.toy import USER_DIR, parse, setup, train
 
 BAD = [
     # field, value, what the message must hold besides the flag
@@ -63,6 +64,88 @@ def test_a_bad_value_is_refused_with_its_flag(task, name, value, words):
     message = str(caught.value)
     assert message.startswith("--" + name.replace("_", "-")) and words in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("ngram", [], "not []"),
+        ("ngram", [1, 2.5], "not [1, 2.5]"),
+        ("ngram", [True], "not [True]"),
+        ("ngram", [[1], [2]], "not [[1], [2]]"),
+        ("ngram", ["1", "x"], "not ['1', 'x']"),
+        ("ngram", None, "not 'None'"),
+        ("ngram", 2.5, "not '2.5'"),
+        ("ngram", {"1": 2}, "{'1': 2}"),
+        ("ngram_weight", [0.5], "1 weights for the 3 orders of --ngram 2,3,4"),
+        ("ngram_weight", [0.5, None, 1], "not [0.5, None, 1]"),
+    ],
+)
+def test_a_bad_list_is_refused_with_its_flag(task, name, value, words):
+    with pytest.raises(ValueError) as caught:
+        EISLCriterion(EISLCriterionConfig(**{name: value}), task)
+    message = str(caught.value)
+    assert message.startswith("--" + name.replace("_", "-")) and words in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "orders", ["-1,2", [-1, 2], (-1, 2), ["-1", "2"], OmegaConf.create([-1, 2])]
+)
+def test_lists_are_as_good_as_commas(orders):
+    """hydra and YAML have lists; a single number is one, too."""
+    weights = [1, 0.5] if isinstance(orders, list) else "1,0.5"
+    options = loss_options(EISLCriterionConfig(ngram=orders, ngram_weight=weights))
+    assert options.ngrams == (-1, 2) and options.order_weights == (1.0, 0.5)
+    assert loss_options(EISLCriterionConfig(ngram=2, ngram_weight=1)).ngrams == (2,)
+
+
+def test_a_list_through_hydra_reaches_the_criterion(build):
+    """As fairseq merges a configuration file with the fields of the criterion."""
+    task = build().task
+    given = OmegaConf.create({"_name": "eisl", "ngram": [-1, 2], "ngram_weight": [0.5, 0.5]})
+    assert task.build_criterion(given).options.ngrams == (-1, 2)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize(
+    "flag, value",
+    [
+        ("--ngram", "-1,2"),
+        ("--ngram", "-1"),
+        ("--ngram", "-1,-2, 3"),
+        ("--log-prob-floor", "-2e1"),
+        ("--log-prob-floor", "-.5"),
+        ("--log-prob-floor", "-20"),
+        ("--target-noise-seed", "-3"),
+    ],
+)
+def test_values_may_begin_with_a_minus_sign(build, toy, flag, value, joined):
+    name = flag[2:].replace("-", "_")
+    words = [f"{flag}={value}"] if joined else [flag, value]
+    cfg = parse(str(toy.bin), "--criterion", "eisl", *words)
+    found = cfg.criterion[name] if name in cfg.criterion else cfg.task[name]
+    assert found == type(found)(value)
+
+
+@pytest.mark.parametrize(
+    "flag, value",
+    [
+        ("--ngram", "-1,x"),
+        ("--ngram", "-1.5"),
+        ("--ngram-weight", "-0.8,0.1,0.1"),
+        ("--log-prob-floor", "-inf"),
+        ("--gumbel-temperature", "-1e-3"),
+        ("--ngram-factor", "-1e3"),
+    ],
+)
+def test_bad_values_with_a_minus_sign_get_the_message_of_their_flag(toy, flag, value):
+    from fairseq_eisl.recipes.flag_check import find_error
+
+    command = ["fairseq-train", str(toy.bin), "--user-dir", USER_DIR, "--arch", "transformer"]
+    error = find_error([*command, "--criterion", "eisl", flag, value])
+    assert error and error.startswith(flag) and "expected one argument" not in error
+    assert find_error([*command, "--criterion", "eisl", "--ngram", "-1,2"]) is None
 
 
 def test_every_flag_of_the_criterion_is_in_that_table():

@@ -173,6 +173,31 @@ def test_released_eisl_counts_padding(n, value):
     assert ours.eisl.item() == pytest.approx({1: 0.924196, 2: 0.693147}[n], abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    "given, weights, same, same_weights",
+    [
+        ((3, 4, 0), None, (3, 4), None),  # 0 comes to 4 here
+        ((0, 4, -1, 3), None, (4, 3), None),
+        ((2, 2), (0.3, 0.7), (2,), None),
+        ((2, 9), (0.3, 0.7), (2,), None),  # does not fit
+        ((9, -7), None, (4,), None),  # neither fits
+        ((1, 0), (0.3, 0.7), (1, 4), (0.3, 0.7)),
+    ],
+)
+def test_released_orders_that_come_to_one_are_one(given, weights, same, same_weights):
+    torch.manual_seed(1)
+    targets = torch.randint(4, 9, (2, 4))
+    outputs = {nat.WORDS: {"out": torch.randn(2, 4, 9), "tgt": targets}}
+
+    def loss(ngrams, weights):
+        options = EISLOptions(ngrams, weights, selection="softmax")
+        return nat.released_losses(outputs, options, torch.arange(2))
+
+    assert_near(loss(given, weights).eisl, loss(same, same_weights).eisl, torch.float32)
+    # Logged for each order that was given, and the one that all are too long for.
+    assert loss(given, weights).terms.losses.shape == (2, len(given) + 1)
+
+
 def test_released_keeps_its_noise_in_validation_and_ours_does_not(build):
     for compat, repeatable in (("released", False), ("none", True)):
         made = build("nonautoregressive_transformer", eisl_compat=compat)

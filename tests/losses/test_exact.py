@@ -159,3 +159,16 @@ def test_errors_name_argument_value_and_choices(options, words):
     with pytest.raises(ValueError) as error:
         exact_autoregressive_eisl(Toy(context=True), CANDIDATES, TARGETS, **options)
     assert all(word in str(error.value) for word in words), error.value
+
+
+@pytest.mark.parametrize(
+    "selection, draws", [("softmax", False), ("hard", False), ("gumbel", True)]
+)
+def test_only_noise_draws_random_numbers(selection, draws):
+    state = torch.get_rng_state()
+    exact_autoregressive_eisl(
+        *(lambda tokens, sentences: torch.zeros(*tokens.shape, 4), torch.ones(1, 3).long()),
+        *(torch.ones(1, 3).long(),),
+        **{"ngrams": (1,), "selection": selection},
+    )
+    assert torch.equal(state, torch.get_rng_state()) != draws
