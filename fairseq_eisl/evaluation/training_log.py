@@ -92,7 +92,7 @@ _UPDATES = re.compile(r"num_updates[ =](\d+)")
 
 
 def training_effort(path: str) -> Dict[str, str]:
-    """Columns of a row: ``training_seconds`` and ``updates``, at the end of a training, ``threads``.
+    """Columns of a row: ``training_seconds``, ``updates`` at the end of a training, ``threads``.
 
     fairseq's clock begins anew when a training is resumed; the times of all starts are added,
     each up to its last line. A training that was killed before it wrote a time has none. From

@@ -10,8 +10,8 @@ from typing import List, Optional, Tuple
 
 from omegaconf import DictConfig
 
-from . import sweep as sweeps
 from ..common.matplotlib_check import why_no_pictures
+from . import sweep as sweeps
 from .flag_places import place
 from .processes import Stopped, stopping
 from .progress import be_quiet, say
@@ -273,7 +273,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def _drop_output():
-    """Python flushes its streams at its end; what a stream does not take is not complained about."""
+    """Python flushes its streams at its end; one that takes nothing must not complain then."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

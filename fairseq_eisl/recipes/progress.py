@@ -1,4 +1,4 @@
-"""How far long work is and how long it still takes: tqdm on a terminal, else a line now and then."""
+"""How far long work is and how long it takes: tqdm on a terminal, else a line now and then."""
 
 import re
 import sys

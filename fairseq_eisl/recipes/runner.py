@@ -137,8 +137,8 @@ class Runner:
         wanted = best in words and stage.resumes
         if wanted and not os.path.exists(os.path.join(out, "checkpoint_best.pt")):
             raise RecipeError(f"{stage.name}: the training ended without checkpoint_best.pt: "
-                              "it did no update, or saved or validated nothing; see its max-update, "
-                              f"max-epoch and save flags (log: {log})")  # fmt: skip
+                              "it did no update, or saved or validated nothing; see its "
+                              f"max-update, max-epoch and save flags (log: {log})")  # fmt: skip
 
     def _has_ended(self, stage: Stage, out: str) -> bool:
         """Whether a training was killed after its last update.

@@ -76,7 +76,9 @@ def load_sweep(path: str, axes: Sequence[str] = ()) -> DictConfig:
     if axes and not _is_sweep(path):
         recipe = os.path.abspath(path)
         content: Any = {"name": f"{load(path).name}_sweep", "recipe": recipe}
-        sweep = OmegaConf.merge(OmegaConf.structured(Sweep), content)
+        merged = OmegaConf.merge(OmegaConf.structured(Sweep), content)
+        assert isinstance(merged, DictConfig)
+        sweep = merged
     else:
         sweep = parse(
             path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), read_config(path, Sweep))

@@ -60,3 +60,50 @@ def test_without_git_a_stage_ends(tmp_path, monkeypatch):
     runner = Runner([Stage("one", ((sys.executable, "-c", "pass"),))], str(tmp_path))
     runner._run(runner.stages[0], str(tmp_path / "one"), "")
     assert (tmp_path / "one/stage.json").exists()
+
+
+def test_one_thread_unless_the_user_says_otherwise(tmp_path, monkeypatch):
+    code = "import os; print('threads', os.environ['OMP_NUM_THREADS'])"
+    for given, wanted in ((None, "1"), ("3", "3")):
+        if given is None:
+            monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        else:
+            monkeypatch.setenv("OMP_NUM_THREADS", given)
+        runner = Runner([Stage("one", (("python", "-c", code),))], str(tmp_path / wanted))
+        assert f"export OMP_NUM_THREADS={wanted}" in runner.plan()
+        runner._run(runner.stages[0], str(tmp_path / f"link{wanted}"), "")
+        log = (tmp_path / f"link{wanted}/log").read_text()
+        assert log.startswith(f"$ OMP_NUM_THREADS={wanted} ") and f"threads {wanted}\n" in log
+
+
+def test_a_waiting_process_is_told_who_is_at_it(tmp_path):
+    store = Runner([], str(tmp_path)).store
+    code = "import sys; from fairseq_eisl.recipes.store import Store\n"
+    code += "def waits(holder): print(holder, flush=True); sys.exit()\n"
+    code += "with Store(sys.argv[1]).locked(sys.argv[2], waits): pass"
+    with store.locked(store.path("a", "b"), None):
+        words = [sys.executable, "-c", code, str(tmp_path), store.path("a", "b")]
+        done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.startswith(f"process {os.getpid()} on ") and "since 2" in done.stdout
+
+
+def test_a_closed_pipe_and_missing_matplotlib(tmp_path, monkeypatch, capsys):
+    from fairseq_eisl.recipes import command
+    from tests.recipes.conftest import SMOKE
+
+    monkeypatch.setattr(command, "open_recipes", lambda *_: [(_Recipe, [Stage("s", ())])])
+    monkeypatch.setattr(command, "run_name", lambda *_: "x")
+    monkeypatch.setattr(command, "why_no_pictures", lambda: "pictures need matplotlib: pip ...")
+    assert command.main(["run", str(SMOKE), "--runs", str(tmp_path / "runs")]) == 2
+    assert capsys.readouterr().err == "recipes: pictures need matplotlib: pip ...\n"
+    assert not (tmp_path / "runs").exists()
+
+    def closed(_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command, "_plan", closed)
+    assert command.main(["plan", str(SMOKE)]) == 0 and capsys.readouterr().err == ""
+
+
+class _Recipe:
+    name, seed = "x", 1
