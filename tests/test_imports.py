@@ -35,7 +35,7 @@ RULES = {
     ),
     "checkpoints": Rule({"torch", ".compat"}),
     "common": Rule(set()),
-    "recipes": Rule({"omegaconf", "yaml"}, {"submitit"}),
+    "recipes": Rule({"omegaconf", "yaml"}, {"submitit", "tqdm"}),
 }
 # Single modules that may do more than their part, and why.
 EXTRA = {

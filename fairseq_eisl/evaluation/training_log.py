@@ -87,15 +87,16 @@ def _numbers(stats: Dict[str, str]) -> Dict[str, float]:
 
 
 _WALL = re.compile(r"(?<!\w)wall[ =](\d+)")
+_THREADS = re.compile(r"^\$ OMP_NUM_THREADS=(\d\S*) ", re.MULTILINE)
 _UPDATES = re.compile(r"num_updates[ =](\d+)")
 
 
 def training_effort(path: str) -> Dict[str, str]:
-    """Columns of a row: ``training_seconds`` and ``updates``, at the end of a training.
+    """Columns of a row: ``training_seconds``, ``updates`` at the end of a training, ``threads``.
 
     fairseq's clock begins anew when a training is resumed; the times of all starts are added,
     each up to its last line. A training that was killed before it wrote a time has none. From
-    logs of format simple.
+    logs of format simple. The threads are OMP_NUM_THREADS of all starts, as a recipe's log says.
 
     :raises OSError: the file cannot be read.
     :raises ValueError: there is no number of updates in it.
@@ -111,4 +112,6 @@ def training_effort(path: str) -> Dict[str, str]:
             total += last
         last = now
     known = str(total + last) if seconds else ""
-    return {"training_seconds": known, "updates": updates[-1]}
+    found = {"training_seconds": known, "updates": updates[-1]}
+    threads = "+".join(dict.fromkeys(_THREADS.findall(text)))
+    return {**found, "threads": threads} if threads else found

@@ -10,11 +10,14 @@ from typing import List, Optional, Tuple
 
 from omegaconf import DictConfig
 
+from ..common.matplotlib_check import why_no_pictures
 from . import sweep as sweeps
 from .flag_places import place
-from .runner import Runner, say
+from .processes import Stopped, stopping
+from .progress import be_quiet, say
+from .runner import Runner
 from .schema import ROOT, Device, RecipeError, load, run_name
-from .stages import Stage, build
+from .stages import Stage, build, shell
 
 DESCRIPTION = """\
 Runs an experiment that a YAML file describes, with the stock commands of fairseq:
@@ -92,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
         )
         return part
 
+    def add_quiet(part):
+        part.add_argument("--quiet", action="store_true", help="show failures and results only")
+
     for name, help in (
         ("plan", "print the commands, ready to be copied into a shell"),
         ("run", "run what is not done yet"),
@@ -101,7 +107,21 @@ def _parser() -> argparse.ArgumentParser:
             "--out", metavar="DIR", help="the run's own folder (default: RUNS/NAME-seedN)"
         )
         part.set_defaults(action={"plan": _plan, "run": _run}[name])
-    part = add("sweep", "run a grid of recipes as jobs", "e.g. configs/sweeps/smoke.yaml")
+        if name == "run":
+            add_quiet(part)
+    part = add(
+        "sweep", "run a grid of recipes as jobs", "e.g. configs/sweeps/smoke.yaml, or a recipe"
+    )
+    add_quiet(part)
+    part.add_argument("--plan", action="store_true", help="print the cells and their commands")
+    part.add_argument(
+        "--axis",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,...",
+        help="a key and its values, instead of or beside the file's axes; may be given again, "
+        "e.g. --axis noise=repeat:0.3,repeat:0.5 --axis seed=1,2",
+    )
     part.add_argument(
         "--cluster",
         choices=("local", "slurm"),
@@ -124,23 +144,56 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(args) -> int:
+    _check_place("--runs", args.runs, stages=True)
     (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
     print("\n".join(Runner(stages, args.runs).plan()).rstrip())
     return 0
 
 
 def _run(args) -> int:
+    _check_place("--runs", args.runs, stages=True)
+    if args.out:
+        _check_place("--out", args.out)
     (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
     folder = args.out or os.path.join(args.runs, run_name(recipe, args.overrides))
     runner = Runner(stages, args.runs)
+    if not runner.store.is_done(runner.path(stages[-1].name)):
+        _check_pictures()
     try:
         runner.run(folder, recipe)
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 1
     print(_summary(recipe, os.path.join(folder, "rows.csv")))
-    say(f"rows, pictures and report.html: {folder}")
+    say(f"rows and pictures are beside the page: {os.path.join(folder, 'report.html')}")
     return 0
+
+
+def _check_pictures():
+    """The last stage draws: say what is missing before the first one runs."""
+    reason = why_no_pictures()
+    if reason:
+        raise RecipeError(reason)
+
+
+def _check_place(flag: str, path: str, stages: bool = False):
+    """Whether results can be written below a folder, before anything runs."""
+    whole = os.path.abspath(path)
+    if stages:
+        # fairseq takes a folder with a colon for two, and ${ for a variable; logs and tables have
+        # paths in their lines.
+        wrong = [sign for sign in whole if not sign.isprintable()]
+        wrong += [sign for sign in (":", "${") if sign in whole]
+        if wrong:
+            raise RecipeError(f"{flag}: {whole!r}: fairseq cannot use a path with {wrong[0]!r}; "
+                              "choose another folder")  # fmt: skip
+    there = whole
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise RecipeError(f"{flag}: {path}: {there} is not a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise RecipeError(f"{flag}: {path}: {there} cannot be written to")
 
 
 def _summary(recipe: DictConfig, path: str) -> str:
@@ -157,11 +210,19 @@ def _sweep(args) -> int:
         least = 1 if flag == "jobs" else 0
         if getattr(args, flag) < least:
             raise RecipeError(f"--{flag}: {least} or more is needed, not {getattr(args, flag)}")
-    sweep = sweeps.load_sweep(args.config)
+    _check_place("--runs", args.runs, stages=True)
+    sweep = sweeps.load_sweep(args.config, args.axis)
     sweep.overrides += args.overrides
     cells = sweeps.cells(sweep)
     open_recipes(sweep.recipe, [cell.overrides for cell in cells])
+    if args.plan:
+        for cell in cells:
+            done = " (done)" if sweeps.is_done(sweep, cell, args.runs) else ""
+            print(f"# {cell.name}{done}\n{shell(sweeps.command_of(sweep, cell, args.runs))}")
+        return 0
     todo = [cell for cell in cells if not sweeps.is_done(sweep, cell, args.runs)]
+    if todo:
+        _check_pictures()
     say(f"{len(cells)} cells, {len(cells) - len(todo)} done before")
     parameters = sweeps.executor_parameters(args.parameters)
     options = sweeps.Options(args.cluster, args.jobs, args.retries, parameters)
@@ -174,7 +235,7 @@ def _sweep(args) -> int:
     say(f"{len(table)} of {len(cells)} cells: {sweeps.folder_of(sweep, args.runs)}/rows.csv")
     for name, reason in failed.items():
         print(f"recipes: {name} failed: {reason}", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if failed or len(table) < len(cells) else 0
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -186,11 +247,37 @@ def main(argv: Optional[List[str]] = None) -> int:
     rest = [text for text in rest if text.startswith("-")]
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    be_quiet(getattr(args, "quiet", False))
     try:
-        return args.action(args)
+        with stopping():
+            code = args.action(args)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("recipes: interrupted; run it again to go on", file=sys.stderr)
-        return 130
+    except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
+        _drop_output()
+        return 0
+    except OSError as err:
+        _drop_output()
+        place = f"{err.filename}: " if err.filename else ""
+        print(f"recipes: {place}{err.strerror or err}", file=sys.stderr)
+        return 1
+    except (Stopped, KeyboardInterrupt) as err:
+        number = getattr(err, "number", 2)
+        name = getattr(err, "name", "SIGINT")
+        print(f"recipes: stopped by {name}; run it again to go on", file=sys.stderr)
+        return 128 + number
+
+
+def _drop_output():
+    """Python flushes its streams at its end; one that takes nothing must not complain then."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (AttributeError, ValueError):  # none, or closed
+            pass

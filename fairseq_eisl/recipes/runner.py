@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -10,14 +9,13 @@ from typing import Any, BinaryIO, Dict, List, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..common.checkout import git_commit
+from .processes import end
+from .progress import Progress, duration, say
 from .schema import ROOT, RecipeError
 from .stages import Stage, filled, shell
-from .store import Store
+from .store import Store, mend_last_checkpoint
 
-# A validation line of fairseq-train's log, for people who wait.
-_VALIDATION = re.compile(
-    r"\| (epoch \d+) \| valid on .*?\| loss ([\d.]+) .*?\| bleu ([\d.]+) .*?\| num_updates (\d+)"
-)
 _TAIL = 15  # lines of a failed stage's log to show
 
 
@@ -41,7 +39,8 @@ class Runner:
 
     def plan(self) -> List[str]:
         """Every command, ready to be copied into a shell."""
-        lines = []
+        # The digits of a training depend on the number of threads.
+        lines = [f"export OMP_NUM_THREADS={threads()}", ""]
         for stage in self.stages:
             done = " (done)" if self.store.is_done(self.path(stage.name)) else ""
             lines.append(f"# {stage.name}{done}")
@@ -65,9 +64,15 @@ class Runner:
         Raises RecipeError where a stage fails; it names the stage's log.
         """
         os.makedirs(folder, exist_ok=True)
-        for stage in self.stages:
-            self._run(stage)
-            _link(self.path(stage.name), os.path.join(folder, stage.name))
+        done = [stage for stage in self.stages if self.store.is_done(self.path(stage.name))]
+        names = [stage.name + (" (done)" if stage in done else "") for stage in self.stages]
+        say(f"{len(names)} stages, {len(done)} done: {', '.join(names)}; {threads()} thread(s)")
+        for number, stage in enumerate(self.stages, 1):
+            try:
+                self._run(stage, os.path.join(folder, stage.name), f"[{number}/{len(names)}]")
+            except OSError as err:
+                place = f"{err.filename}: " if err.filename else ""
+                raise RecipeError(f"{stage.name}: {place}{err.strerror or err}") from None
         self._gather(folder)
         # Last: it says which settings the rows are of.
         write_whole(os.path.join(folder, "recipe.yaml"), as_text(recipe))
@@ -81,30 +86,59 @@ class Runner:
                     content = f.read()
                 write_whole(os.path.join(folder, name), content)
 
-    def _run(self, stage: Stage):
+    def _run(self, stage: Stage, link: str, count: str):
         path = self.path(stage.name)
-        with self.store.locked(
-            path, lambda: say(f"{stage.name}: another process is at it ({path}), waiting")
-        ) as lock:
+
+        def waits(holder: str):
+            say(f"{count} {stage.name}: {holder} is at it ({path}), waiting")
+
+        with self.store.locked(path, waits) as lock:
             if self.store.is_done(path):
-                say(f"{stage.name}: done before")
+                _link(path, link)
+                say(f"{count} {stage.name}: done before")
                 return
             resumed = self.store.begin(path, stage.resumes)
-            say(f"{stage.name}{': going on' if resumed else ''} (log: {path}.part/log)")
+            # The link leads to the log now and when the stage is done.
+            _link(f"{path}.part", link)
+            log = os.path.join(link, "log")
+            say(f"{count} {stage.name}{': going on' if resumed else ''} (log: {log})")
             started = time.time()
             self._write_files(stage, f"{path}.part")
             over = resumed and self._has_ended(stage, f"{path}.part")
             lines = stage.lines(self.folders(stage))
             for number, line in enumerate([] if over else lines, 1):
                 stdout = stage.stdout if number == len(lines) else None
-                self._execute(stage, line, f"{path}.part", stdout, lock)
+                step = f"{number} of {len(lines)}"
+                try:
+                    self._execute(stage, line, f"{path}.part", stdout, lock, log, step)
+                except BaseException:
+                    if stage.resumes:
+                        mend_last_checkpoint(f"{path}.part")
+                    raise
+            self._check_checkpoint(stage, f"{path}.part", log)
             stamp: Dict[str, Any] = {"stage": stage.name, "key": self.keys[stage.name]}
-            stamp["commit"] = _commit()
+            stamp["commit"] = git_commit(os.path.join(ROOT, "fairseq_eisl"))
             stamp["commands"] = [shell(line) for line in lines]
             # Of the last start; a stage that was killed has worked for longer.
             stamp["seconds"] = round(time.time() - started, 1)
+            stamp["threads"] = threads()
             stamp["resumed"] = resumed
             self.store.end(path, stamp)
+            _link(path, link)
+            say(f"{count} {stage.name}: done in {duration(stamp['seconds'])}")
+
+    def _check_checkpoint(self, stage: Stage, out: str, log: str):
+        """Whether a training left the checkpoint that later stages read.
+
+        fairseq-train ends well without one where it has nothing to do.
+        """
+        best = f"{{{stage.name}}}/checkpoint_best.pt"
+        words = (w for each in self.stages for line in each.commands for w in line)
+        wanted = best in words and stage.resumes
+        if wanted and not os.path.exists(os.path.join(out, "checkpoint_best.pt")):
+            raise RecipeError(f"{stage.name}: the training ended without checkpoint_best.pt: "
+                              "it did no update, or saved or validated nothing; see its "
+                              f"max-update, max-epoch and save flags (log: {log})")  # fmt: skip
 
     def _has_ended(self, stage: Stage, out: str) -> bool:
         """Whether a training was killed after its last update.
@@ -129,12 +163,22 @@ class Runner:
                 content = json.dumps(content, indent=1, ensure_ascii=False)
             write_whole(os.path.join(out, name), content)
 
-    def _execute(self, stage: Stage, line: List[str], out: str, stdout: Optional[str], lock):
+    def _execute(
+        self,
+        stage: Stage,
+        line: List[str],
+        out: str,
+        stdout: Optional[str],
+        lock,
+        shown: str,
+        step: str,
+    ):
+        """Run one command; ``shown`` is the log's lasting name, ``step`` the command's number."""
         log = os.path.join(out, "log")
         # The command writes its log itself, not through this process: it may outlive this one,
         # and what it saves must not be newer than what its log says.
         with open(log, "ab") as target, open(log, "rb") as follow:
-            target.write(f"$ {shell(line)}\n".encode())
+            target.write(f"$ OMP_NUM_THREADS={threads()} {shell(line)}\n".encode())
             target.flush()
             follow.seek(0, os.SEEK_END)
             result = open(os.path.join(out, stdout), "wb") if stdout else None
@@ -146,24 +190,30 @@ class Runner:
                     stderr=target,
                     env=_environment(stage),
                     pass_fds=(lock.fileno(),),
+                    start_new_session=True,  # a group of its own, to be ended as a whole
                 )
             except OSError as err:
                 raise RecipeError(f"{stage.name}: {line[0]}: {err.strerror or err}") from None
             finally:
                 if result:
                     result.close()
-            with process:
-                try:
-                    _show(follow, process)
-                except BaseException:  # Ctrl-C: the command is not left behind
-                    process.kill()
-                    raise
+            progress = None
+            try:
+                name = os.path.join(out, stdout) if stdout else None
+                progress = Progress(stage.name, line, step, name)
+                _show(follow, process, progress)
+            except BaseException:  # Ctrl-C: the command is not left behind
+                end(process)
+                raise
+            finally:
+                if progress is not None:
+                    progress.close()
         if process.returncode:
             with open(log, encoding="utf-8", errors="replace") as f:
                 for text in f.read().splitlines()[-_TAIL:]:
                     print(text[:400], file=sys.stderr)
             raise RecipeError(
-                f"{stage.name}: {line[0]} ended with {process.returncode} (log: {log})"
+                f"{stage.name}: {line[0]} ended with {process.returncode} (log: {shown})"
             )
 
 
@@ -172,6 +222,7 @@ def _environment(stage: Stage) -> Dict[str, str]:
     path = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
     python_path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
     found = {**os.environ, "PATH": path, "PYTHONPATH": python_path.rstrip(os.pathsep)}
+    found["OMP_NUM_THREADS"] = threads()
     # An allocator that keeps its memory saves a fifth of a training step on Linux CPUs.
     for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
         found.setdefault(name, "4294967296")
@@ -181,31 +232,19 @@ def _environment(stage: Stage) -> Dict[str, str]:
     return found
 
 
-def _show(log: BinaryIO, process: subprocess.Popen):
-    """Print the validations out of a log that a process is writing, until it ends."""
-    begun = b""
+def threads() -> str:
+    """OMP_NUM_THREADS of the commands: the user's, else 1, whose digits can be had again."""
+    return os.environ.get("OMP_NUM_THREADS") or "1"
+
+
+def _show(log: BinaryIO, process: subprocess.Popen, progress: Progress):
+    """Show how far a process is, out of the log that it writes, until it ends."""
     while True:
         ended = process.poll() is not None  # before reading: then nothing comes after it
-        *lines, begun = (begun + log.read()).split(b"\n")
-        for line in lines:
-            found = _VALIDATION.search(line.decode("utf-8", "replace"))
-            if found:
-                epoch, loss, bleu, updates = found.groups()
-                text = f"{epoch}  loss {loss}  BLEU {bleu}  updates {updates}"
-                print(f"           {text}", file=sys.stderr, flush=True)
+        progress.read(log.read())
         if ended:
             return
         time.sleep(0.1)
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "-C", ROOT, "describe", "--always", "--dirty=+dirty", "--abbrev=12", "--exclude=*"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    return done.stdout.strip()
 
 
 def as_text(recipe: DictConfig) -> str:
@@ -227,8 +266,3 @@ def write_whole(path: str, content):
     with open(f"{path}.part", "wb") as f:
         f.write(content if isinstance(content, bytes) else content.encode("utf-8"))
     os.replace(f"{path}.part", path)
-
-
-def say(text: str):
-    """A line of progress on standard error."""
-    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)

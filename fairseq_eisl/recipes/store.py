@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import shutil
+import socket
+import time
 import zipfile
 from typing import Dict, Iterator, List, Sequence, TextIO
 
@@ -50,18 +52,23 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self, path: str, waits) -> Iterator[TextIO]:
-        """Hold a stage; ``waits()`` is called once if another process has it.
+        """Hold a stage; ``waits(holder)`` is called once if another process has it.
 
         The file is inherited by the stage's commands: if this process is killed and one of them
-        lives on, the stage stays held until that ends.
+        lives on, the stage stays held until that ends. It says who holds it; one whose holders
+        have all ended holds nothing.
         """
         os.makedirs(self.folder, exist_ok=True)
-        with open(f"{path}.lock", "w", encoding="utf-8") as lock:
+        with open(f"{path}.lock", "a+", encoding="utf-8", errors="replace") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                waits()
+                waits(_holder(lock))
                 fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.truncate(0)
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            lock.write(f"{os.getpid()}\n{socket.gethostname()}\n{now}\n")
+            lock.flush()
             os.set_inheritable(lock.fileno(), True)
             yield lock
 
@@ -104,6 +111,25 @@ def mend_last_checkpoint(folder: str) -> bool:
             os.replace(last + ".part", last)
             return True
     return False
+
+
+def _holder(lock: TextIO) -> str:
+    """Who has written its name into a lock."""
+    lock.seek(0)
+    lines = lock.read().splitlines()
+    if len(lines) < 3 or not lines[0].isdigit():
+        return "another process"
+    pid, host, since = lines[:3]
+    ended = False
+    if host == socket.gethostname():
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            ended = True
+        except OSError:
+            pass
+    what = f"what process {pid} on {host} left behind" if ended else f"process {pid} on {host}"
+    return f"{what} (since {since})"
 
 
 def _is_whole(path: str) -> bool:

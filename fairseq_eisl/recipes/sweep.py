@@ -25,12 +25,14 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .runner import as_text, say, write_whole
+from .cell_names import cell_names
+from .progress import duration, say
+from .runner import as_text, write_whole
 from .schema import ROOT, RecipeError, load, parse, read_config
 
 
@@ -62,13 +64,28 @@ class Options(NamedTuple):
     parameters: Dict[str, Any]
 
 
-def load_sweep(path: str) -> DictConfig:
-    """A checked sweep; ``recipe`` becomes a path. Raises RecipeError, one line."""
+def load_sweep(path: str, axes: Sequence[str] = ()) -> DictConfig:
+    """A checked sweep; ``recipe`` becomes a path. Raises RecipeError, one line.
+
+    ``axes`` (KEY=VALUE,...) come instead of or beside the file's. With them the file may also be
+    a recipe, whose sweep is called NAME_sweep.
+    """
     if not os.path.isfile(path):
         raise RecipeError(f"{path}: there is no such file")
-    sweep = parse(
-        path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), read_config(path, Sweep))
-    )
+    given = dict(map(_axis, axes))
+    if axes and not _is_sweep(path):
+        recipe = os.path.abspath(path)
+        content: Any = {"name": f"{load(path).name}_sweep", "recipe": recipe}
+        merged = OmegaConf.merge(OmegaConf.structured(Sweep), content)
+        assert isinstance(merged, DictConfig)
+        sweep = merged
+    else:
+        sweep = parse(
+            path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), read_config(path, Sweep))
+        )
+    for key, values in given.items():
+        sweep.axes.pop(key, None)
+        sweep.axes[key] = values
     missing = sorted(OmegaConf.missing_keys(sweep))
     if missing:
         raise RecipeError(f"{path}: {', '.join(missing)} must be given")
@@ -78,6 +95,10 @@ def load_sweep(path: str) -> DictConfig:
         if not (OmegaConf.is_list(values) or OmegaConf.is_dict(values)) or not len(values):
             raise RecipeError(f"{path}: axes.{name}: a list of values is needed, or a mapping of "
                               "names to overrides")  # fmt: skip
+        texts = [str(value) for value in values]
+        twice = sorted({text for text in texts if texts.count(text) > 1})
+        if twice:
+            raise RecipeError(f"{path}: axes.{name}: {twice[0]} is given twice")
     for key in ("recipe", "published"):
         if sweep[key] is not None:
             sweep[key] = os.path.join(os.path.dirname(path), sweep[key])
@@ -94,12 +115,37 @@ def cells(sweep: DictConfig) -> List[Cell]:
             axes.append([(f"{axis}={value}", [f"{axis}={value}"]) for value in values])
         else:
             axes.append([(f"{axis}={name}", list(settings)) for name, settings in values.items()])
+    combinations = list(itertools.product(*axes))
+    names = cell_names([[part for part, _ in combination] for combination in combinations])
     found = []
-    for combination in itertools.product(*axes):
-        name = re.sub(r"[^\w.=+-]+", "_", ",".join(part for part, _ in combination))
+    for name, combination in zip(names, combinations):
         settings = [setting for _, settings in combination for setting in settings]
         found.append(Cell(name, [*sweep.overrides, *settings]))
     return found
+
+
+def _axis(text: str) -> Tuple[str, List[str]]:
+    """--axis: a key and its values; a comma within brackets, braces or quotes parts nothing."""
+    key, _, rest = text.partition("=")
+    pieces = re.findall(r"""(?:\[[^\]]*\]|\{[^}]*\}|"[^"]*"|'[^']*'|[^,])+""", rest)
+    if not key or not pieces or len(pieces) != len([p for p in pieces if p.strip()]):
+        raise RecipeError(
+            f"--axis {text}: KEY=VALUE,... is needed, e.g. noise=repeat:0.3,repeat:0.5"
+        )
+    return key, [piece.strip() for piece in pieces]
+
+
+def _is_sweep(path: str) -> bool:
+    """Whether a file has the keys of a sweep, not of a recipe."""
+    content = parse(path, lambda: OmegaConf.load(path))
+    return OmegaConf.is_dict(content) and ("axes" in content or "recipe" in content)
+
+
+def command_of(sweep: DictConfig, cell: Cell, runs: str) -> List[str]:
+    """The command that runs a cell."""
+    command = [sys.executable, "-m", "fairseq_eisl.recipes", "run", sweep.recipe]
+    command += [*cell.overrides, "--runs", os.path.abspath(runs)]
+    return [*command, "--out", os.path.join(folder_of(sweep, runs), cell.name)]
 
 
 def run_cells(sweep: DictConfig, todo: List[Cell], runs: str, options: Options) -> Dict[str, str]:
@@ -117,17 +163,15 @@ def run_cells(sweep: DictConfig, todo: List[Cell], runs: str, options: Options) 
     attempts: Dict[str, int] = {}
     active: List[Tuple[Cell, Any]] = []
     failed: Dict[str, str] = {}
-    waiting, done = list(todo), 0
+    waiting, done, started = list(todo), 0, time.time()
     try:
         while waiting or active:
             while waiting and len(active) < options.jobs:
                 cell = waiting.pop(0)
                 attempts[cell.name] = attempts.get(cell.name, 0) + 1
                 # The job's own environment, which SLURM makes, and where this package lies.
-                command = ["env", f"PYTHONPATH={_environment()['PYTHONPATH']}", sys.executable]
-                command += ["-m", "fairseq_eisl.recipes", "run", sweep.recipe]
-                command += [*cell.overrides, "--runs", os.path.abspath(runs)]
-                command += ["--out", os.path.join(folder, cell.name)]
+                command = ["env", f"PYTHONPATH={_environment()['PYTHONPATH']}"]
+                command += command_of(sweep, cell, runs)
                 function = submitit.helpers.CommandFunction(command, verbose=False)
                 job = executor.submit(function)
                 active.append((cell, job))
@@ -143,8 +187,11 @@ def run_cells(sweep: DictConfig, todo: List[Cell], runs: str, options: Options) 
                 if reason is not None:
                     failed[cell.name] = reason
                 outcome = "done" if reason is None else f"FAILED: {reason}"
-                say(f"[{done}/{len(todo)}] {cell.name}: {outcome}")
-                gather(sweep, runs)
+                left = (time.time() - started) / done * (len(todo) - done)
+                row = {r["cell"]: r for r in gather(sweep, runs)}.get(cell.name, {})
+                bleu = [f"{key} {value}" for key, value in row.items() if key != "cell"]
+                parts = [outcome, *bleu, *([f"about {duration(left)} left"] if left else [])]
+                say(f"[{done}/{len(todo)}] {cell.name}: {', '.join(parts)}")
             time.sleep(0.5)
     except BaseException:  # Ctrl-C: what runs is stopped, and goes on the next time
         for _, job in active:

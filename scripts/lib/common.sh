@@ -82,6 +82,5 @@ choose() {
 run_recipe() {
     local config="$1"; shift
     use_environment plots
-    export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
     exec python -m fairseq_eisl.recipes run "$ROOT/configs/$config.yaml" "$@"
 }

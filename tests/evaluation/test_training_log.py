@@ -97,3 +97,12 @@ def test_the_effort_of_all_starts_is_added(tmp_path):
     path.write_text("Traceback: wall paper\n")
     with pytest.raises(ValueError, match="no update in it"):
         training_effort(str(path))
+
+
+def test_threads_of_all_starts(tmp_path):
+    path = tmp_path / "log"
+    start = "$ OMP_NUM_THREADS={} fairseq-train x\n| train | wall 3 | num_updates 5\n"
+    path.write_text(start.format(1) * 2)
+    assert training_effort(str(path))["threads"] == "1"
+    path.write_text(start.format(1) + start.format(2))
+    assert training_effort(str(path))["threads"] == "1+2"

@@ -101,3 +101,27 @@ def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
     code, output = finish(recipes(*arguments))
     assert code == 0 and "4 cells, 3 done before" in output, output
     assert output.count(": started ") == 1 and len(names("cells.csv")) == 4
+
+
+def test_axes_of_the_command_line(write):
+    text = f"name: s\nrecipe: {SMOKE}\naxes:\n  seed: [1, 2]\n"
+    path = str(write("s.yaml", text))
+    found = cells(load_sweep(path, ["noise=repeat:0.3,repeat:0.5", "seed=7"]))
+    assert [cell.overrides for cell in found] == [
+        *(["noise=repeat:0.3", "seed=7"], ["noise=repeat:0.5", "seed=7"]),
+    ]
+    assert len(cells(load_sweep(str(SMOKE), ["seed=1,2"]))) == 2
+    for wrong in ("seed", "seed=", "=1", "seed=1,1"):
+        with pytest.raises(RecipeError):
+            load_sweep(path, [wrong])
+
+
+@pytest.mark.parametrize("runs", ["a:b", "file", "file/x", "a\nb"])
+def test_a_place_that_cannot_hold_runs_is_refused_in_one_line(tmp_path, runs, capsys):
+    from fairseq_eisl.recipes.command import main
+
+    (tmp_path / "file").write_text("")
+    for words in (["run"], ["sweep", "--axis", "seed=1"]):
+        assert main([*words, str(SMOKE), "--runs", str(tmp_path / runs)]) == 2
+        out = capsys.readouterr().err
+        assert out.startswith("recipes: --runs: ") and out.count("\n") == 1

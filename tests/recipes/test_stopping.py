@@ -1,0 +1,109 @@
+"""Stages that are stopped, fail or have nothing to do, without fairseq."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairseq_eisl.recipes.runner import Runner
+from fairseq_eisl.recipes.schema import RecipeError
+from fairseq_eisl.recipes.stages import Stage
+from tests.toy import ROOT
+
+PROGRAM = """
+import sys
+from fairseq_eisl.recipes import command
+from fairseq_eisl.recipes.runner import Runner
+from fairseq_eisl.recipes.stages import Stage
+sleeper = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
+runner = Runner([Stage("slow", (("python", "-c", sleeper),))], sys.argv[1])
+command._run = lambda args: runner.run(sys.argv[1], None)
+sys.exit(command.main(["run", "x"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_commands_too(tmp_path, number):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    log, text = tmp_path / "slow/log", ""
+    while "\npid " not in text or not text.endswith("\n"):
+        assert process.poll() is None
+        time.sleep(0.05)
+        text = log.read_text() if log.exists() else ""
+    child = int(text.split("\npid ")[1])
+    holder = next(tmp_path.glob("stages/*.lock")).read_text().splitlines()
+    assert holder[0] == str(process.pid)
+    process.send_signal(number)
+    error = process.communicate(timeout=30)[1]
+    assert process.returncode == 128 + number and f"stopped by {number.name}" in error
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_a_training_without_an_update_is_named_with_its_log(tmp_path):
+    stages = [
+        Stage("ce", (("python", "-c", "pass"),), resumes=True),
+        Stage("later", (("cat", "{ce}/checkpoint_best.pt"),), ("ce",)),
+    ]
+    with pytest.raises(RecipeError, match="^ce: .*no update.*log: ") as err:
+        Runner(stages, str(tmp_path)).run(str(tmp_path / "out"), None)
+    assert os.path.exists(str(err.value).split("(log: ")[1].rstrip(")"))
+
+
+def test_without_git_a_stage_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    runner = Runner([Stage("one", ((sys.executable, "-c", "pass"),))], str(tmp_path))
+    runner._run(runner.stages[0], str(tmp_path / "one"), "")
+    assert (tmp_path / "one/stage.json").exists()
+
+
+def test_one_thread_unless_the_user_says_otherwise(tmp_path, monkeypatch):
+    code = "import os; print('threads', os.environ['OMP_NUM_THREADS'])"
+    for given, wanted in ((None, "1"), ("3", "3")):
+        if given is None:
+            monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        else:
+            monkeypatch.setenv("OMP_NUM_THREADS", given)
+        runner = Runner([Stage("one", (("python", "-c", code),))], str(tmp_path / wanted))
+        assert f"export OMP_NUM_THREADS={wanted}" in runner.plan()
+        runner._run(runner.stages[0], str(tmp_path / f"link{wanted}"), "")
+        log = (tmp_path / f"link{wanted}/log").read_text()
+        assert log.startswith(f"$ OMP_NUM_THREADS={wanted} ") and f"threads {wanted}\n" in log
+
+
+def test_a_waiting_process_is_told_who_is_at_it(tmp_path):
+    store = Runner([], str(tmp_path)).store
+    code = "import sys; from fairseq_eisl.recipes.store import Store\n"
+    code += "def waits(holder): print(holder, flush=True); sys.exit()\n"
+    code += "with Store(sys.argv[1]).locked(sys.argv[2], waits): pass"
+    with store.locked(store.path("a", "b"), None):
+        words = [sys.executable, "-c", code, str(tmp_path), store.path("a", "b")]
+        done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.startswith(f"process {os.getpid()} on ") and "since 2" in done.stdout
+
+
+def test_a_closed_pipe_and_missing_matplotlib(tmp_path, monkeypatch, capsys):
+    from fairseq_eisl.recipes import command
+    from tests.recipes.conftest import SMOKE
+
+    monkeypatch.setattr(command, "open_recipes", lambda *_: [(_Recipe, [Stage("s", ())])])
+    monkeypatch.setattr(command, "run_name", lambda *_: "x")
+    monkeypatch.setattr(command, "why_no_pictures", lambda: "pictures need matplotlib: pip ...")
+    assert command.main(["run", str(SMOKE), "--runs", str(tmp_path / "runs")]) == 2
+    assert capsys.readouterr().err == "recipes: pictures need matplotlib: pip ...\n"
+    assert not (tmp_path / "runs").exists()
+
+    def closed(_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command, "_plan", closed)
+    assert command.main(["plan", str(SMOKE)]) == 0 and capsys.readouterr().err == ""
+
+
+class _Recipe:
+    name, seed = "x", 1
