@@ -23,28 +23,24 @@ from torch.nn import functional as F
 
 from fairseq_eisl.evaluation.provenance import provenance
 from fairseq_eisl.evaluation.rows import append_row
-from fairseq_eisl.losses import feature_log_probs, token_log_probs
-from fairseq_eisl.losses.eisl import EISLOptions, cost_sums, eisl_terms
+from fairseq_eisl.losses import EISLOptions, eisl_feature_terms, eisl_logit_terms
 
 WIDTH = 512  # of the features
 
 
-def eisl_from_cost(cost, targets, ngrams):
-    """What comes after the (B, T, S) log-probabilities."""
-    options = EISLOptions(ngrams)
-    cost = cost.clamp(min=options.floor)
-    mask = torch.ones_like(targets, dtype=torch.bool)
+def eisl_of(terms_of, outputs, targets, ngrams, **options):
+    """The sum over sentences without padding; ``outputs``: logits, or features and weights."""
     seeds = torch.arange(len(targets), device=targets.device)
-    sums = cost_sums(cost, options)
-    return eisl_terms(sums, cost[:, :0].sum((1, 2)), mask, mask, options, seeds).total().sum()
+    rest = (targets, None, None, EISLOptions(ngrams), seeds)
+    return terms_of(*outputs, *rest, **options).total().sum()
 
 
 def eisl(logits, targets, ngrams):
-    return eisl_from_cost(token_log_probs(logits, targets), targets, ngrams)
+    return eisl_of(eisl_logit_terms, [logits], targets, ngrams)
 
 
 def eisl_in_place(logits, targets, ngrams):
-    return eisl_from_cost(token_log_probs(logits, targets, in_place=True), targets, ngrams)
+    return eisl_of(eisl_logit_terms, [logits], targets, ngrams, in_place=True)
 
 
 def label_smoothed_cross_entropy(logits, targets, ngrams):
@@ -93,7 +89,7 @@ FEATURES = {
     "features_label_smoothed_cross_entropy": lambda f, w, t, n: label_smoothed_cross_entropy(
         F.linear(f, w), t, n
     ),
-    "features_eisl": lambda f, w, t, n: eisl_from_cost(feature_log_probs(f, w, t), t, n),
+    "features_eisl": lambda f, w, t, n: eisl_of(eisl_feature_terms, [f, w, None], t, n),
 }
 BASES = {False: ("label_smoothed_cross_entropy", "released"), True: (next(iter(FEATURES)), "")}
 

@@ -21,6 +21,7 @@ from .masking import (
 from .position_selection import SELECTION_ON, SELECTIONS, select_positions
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
+from .worker_threads import on_one_thread
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -244,10 +245,19 @@ def _cost_terms(
     if options.selection == "gumbel":
         seeds = random_numbers.sentence_seeds(generator, batch, device)
     with torch.autocast(device.type, enabled=False):
-        cost = cost_of(output_mask, targets).clamp(min=options.floor)
-        zero = cost[:, :0].sum((1, 2))
-        sums = cost_sums(cost, options)
-        return eisl_terms(sums, zero, output_mask, target_mask, options, seeds, targets=targets)
+        terms = on_one_thread(
+            lambda cost: cost_terms(cost, output_mask, target_mask, options, seeds, targets=targets),
+            cost_of(output_mask, targets),
+        )
+        return EISLTerms(*terms)
+
+
+def cost_terms(cost: Tensor, output_mask, target_mask, options: EISLOptions, seeds, **rest):
+    """:func:`eisl_terms` of (B, T, S) log-probabilities; further arguments as there."""
+    cost = cost.clamp(min=options.floor)
+    zero = cost[:, :0].sum((1, 2))
+    sums = cost_sums(cost, options)
+    return eisl_terms(sums, zero, output_mask, target_mask, options, seeds, **rest)
 
 
 def eisl_loss(
