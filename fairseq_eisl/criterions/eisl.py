@@ -11,7 +11,13 @@ from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
 from torch import Tensor
 
-from ..losses import EISLTerms, eisl_feature_terms, eisl_logit_terms, random_numbers
+from ..losses import (
+    EISLTerms,
+    eisl_feature_terms,
+    eisl_logit_terms,
+    may_overwrite,
+    random_numbers,
+)
 from . import _nat as nat
 from ._candidates import (
     Candidates,
@@ -89,8 +95,9 @@ class EISLCriterion(FairseqCriterion):
         layer, forced_logits = self._layer_of_blocks(model, target), None
         if layer is None:
             logits, forced_logits = self._logits(model, sample, candidates)
-            # In place, as nobody else needs the logits then.
-            terms = eisl_logit_terms(logits, *rest, in_place=forced_logits is None)
+            # In place, where nobody else needs the logits then.
+            in_place = forced_logits is None and may_overwrite(logits)
+            terms = eisl_logit_terms(logits, *rest, in_place=in_place)
         else:
             net_input = {**sample["net_input"], "prev_output_tokens": candidates.prefix}
             features = model(**net_input, features_only=True)[0]

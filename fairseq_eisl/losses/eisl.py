@@ -245,19 +245,15 @@ def _cost_terms(
     if options.selection == "gumbel":
         seeds = random_numbers.sentence_seeds(generator, batch, device)
     with torch.autocast(device.type, enabled=False):
-        terms = on_one_thread(
-            lambda cost: cost_terms(cost, output_mask, target_mask, options, seeds, targets=targets),
-            cost_of(output_mask, targets),
-        )
-        return EISLTerms(*terms)
 
+        def terms(cost: Tensor) -> EISLTerms:
+            cost = cost.clamp(min=options.floor)
+            zero = cost[:, :0].sum((1, 2))
+            sums = cost_sums(cost, options)
+            masks = output_mask, target_mask
+            return eisl_terms(sums, zero, *masks, options, seeds, targets=targets)
 
-def cost_terms(cost: Tensor, output_mask, target_mask, options: EISLOptions, seeds, **rest):
-    """:func:`eisl_terms` of (B, T, S) log-probabilities; further arguments as there."""
-    cost = cost.clamp(min=options.floor)
-    zero = cost[:, :0].sum((1, 2))
-    sums = cost_sums(cost, options)
-    return eisl_terms(sums, zero, output_mask, target_mask, options, seeds, **rest)
+        return EISLTerms(*on_one_thread(terms, cost_of(output_mask, targets)))
 
 
 def eisl_loss(

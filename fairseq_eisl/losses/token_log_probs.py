@@ -108,6 +108,39 @@ class _Gradient(torch.autograd.Function):
         refuse_second_derivative("token_log_probs")
 
 
+# Operations that give another shape of the same memory, and those whose backward does not
+# need the new memory that they give: the products of a linear layer, its bias, copies, casts.
+_VIEWS = ("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze")
+_SOURCES = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "MkldnnLinear", "ToCopy", "Clone", "Cat", "Add")
+
+
+def may_overwrite(logits: Tensor) -> bool:
+    """Whether the backward may write into the memory of these logits, for ``in_place``.
+
+    True only where they are known to come straight from a linear layer (or a copy, cast or
+    concatenation), so that no earlier backward needs their values, as that of a
+    ``log_softmax`` or ``tanh`` would. False for leaves, for a part of a larger tensor, and for logits with hooks or a
+    gradient to retain. What else holds the logits cannot be seen here.
+
+    >>> layer, x = torch.nn.Linear(3, 4), torch.randn(2, 5, 3)
+    >>> may_overwrite(layer(x)), may_overwrite(layer(x).log_softmax(2))
+    (True, False)
+    """
+    if type(logits) is not Tensor or logits.grad_fn is None:
+        return False
+    if any(x.retains_grad or x._backward_hooks for x in (logits, logits._base) if x is not None):
+        return False
+    if logits.untyped_storage().nbytes() != logits.numel() * logits.element_size():
+        return False  # a part of something, or one number at several places
+    node = logits.grad_fn
+    while node is not None:
+        name = node.name().split("Backward")[0]
+        if name not in _VIEWS:
+            return name in _SOURCES
+        node = node.next_functions[0][0]
+    return False
+
+
 def token_log_probs(
     logits: Tensor, targets: Tensor, used: Optional[Tensor] = None, in_place: bool = False
 ) -> Tensor:

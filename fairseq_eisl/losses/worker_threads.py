@@ -33,12 +33,17 @@ def one_thread(active: bool = True) -> Iterator[int]:
         torch.set_num_threads(before)  # of this thread, and the default of new ones
 
 
-def spread(work: Callable[[Item], None], items: Sequence[Item], threads: int):
+def spread(
+    work: Callable[[Item], None],
+    items: Sequence[Item],
+    threads: int,
+    on_error: Callable[[], None] = lambda: None,
+):
     """Call ``work`` with each item, on up to ``threads`` threads that take them in order.
 
     To be called inside ``one_thread``. The calling thread is one of them. Threads live for
     this call only, so that a forked process never inherits some that are gone. The first
-    exception ends the work and is raised here.
+    exception ends the work and is raised here; ``on_error`` frees those who wait.
     """
     if torch.compiler.is_compiling():
         threads = 1
@@ -56,6 +61,7 @@ def spread(work: Callable[[Item], None], items: Sequence[Item], threads: int):
                 work(item)
         except BaseException as error:  # raised below, in the calling thread
             errors.append(error)
+            on_error()
 
     def take_apart():
         torch.set_num_threads(1)
@@ -73,6 +79,30 @@ def spread(work: Callable[[Item], None], items: Sequence[Item], threads: int):
         thread.join()
     if errors:
         raise errors[0]
+
+
+class InOrder:
+    """Turns at each of several places: number 0 first, then 1, and so on. A thread that
+    waits sleeps. To be used by ``work`` of ``spread``, with numbers that rise with the items."""
+
+    def __init__(self, places: int):
+        self.next_number, self.changed = [0] * places, threading.Condition()
+        self.failed = False
+
+    @contextmanager
+    def turn(self, place: int, number: int) -> Iterator[None]:
+        with self.changed:
+            self.changed.wait_for(lambda: self.failed or self.next_number[place] == number)
+        yield
+        with self.changed:
+            self.next_number[place] += 1
+            self.changed.notify_all()
+
+    def release(self):
+        """Let everybody go: some work has failed, and the results are void."""
+        with self.changed:
+            self.failed = True
+            self.changed.notify_all()
 
 
 def refuse_second_derivative(name: str):
