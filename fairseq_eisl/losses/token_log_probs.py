@@ -111,7 +111,8 @@ class _Gradient(torch.autograd.Function):
 # Operations that give another shape of the same memory, and those whose backward does not
 # need the new memory that they give: the products of a linear layer, its bias, copies, casts.
 _VIEWS = ("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze")
-_SOURCES = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "MkldnnLinear", "ToCopy", "Clone", "Cat", "Add")
+_PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "MkldnnLinear")
+_SOURCES = (*_PRODUCTS, "ToCopy", "Clone", "Cat", "Add")
 
 
 def may_overwrite(logits: Tensor) -> bool:
@@ -119,8 +120,8 @@ def may_overwrite(logits: Tensor) -> bool:
 
     True only where they are known to come straight from a linear layer (or a copy, cast or
     concatenation), so that no earlier backward needs their values, as that of a
-    ``log_softmax`` or ``tanh`` would. False for leaves, for a part of a larger tensor, and for logits with hooks or a
-    gradient to retain. What else holds the logits cannot be seen here.
+    ``log_softmax`` or ``tanh`` would. False for leaves, for a part of a larger tensor, and for
+    logits with hooks or a gradient to retain. What else holds them cannot be seen here.
 
     >>> layer, x = torch.nn.Linear(3, 4), torch.randn(2, 5, 3)
     >>> may_overwrite(layer(x)), may_overwrite(layer(x).log_softmax(2))
