@@ -11,6 +11,7 @@ from typing import Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node
 
 from .worker_threads import one_thread, refuse_second_derivative, spread
 
@@ -133,7 +134,7 @@ def may_overwrite(logits: Tensor) -> bool:
         return False
     if logits.untyped_storage().nbytes() != logits.numel() * logits.element_size():
         return False  # a part of something, or one number at several places
-    node = logits.grad_fn
+    node: Optional[Node] = logits.grad_fn
     while node is not None:
         name = node.name().split("Backward")[0]
         if name not in _VIEWS:

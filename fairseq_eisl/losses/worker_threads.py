@@ -129,10 +129,10 @@ class _OnOneThread(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, *grads: Tensor):
         results = [r for r in ctx.results if r.requires_grad]
-        grads = [g for r, g in zip(ctx.results, grads) if r.requires_grad]
+        given = [g for r, g in zip(ctx.results, grads) if r.requires_grad]
         with one_thread():
             # Its own saved tensors are needed again in a second backward of a kept graph.
-            (grad,) = torch.autograd.grad(results, ctx.inner, grads, retain_graph=True)
+            (grad,) = torch.autograd.grad(results, ctx.inner, given, retain_graph=True)
         return None, grad
 
 
