@@ -100,7 +100,7 @@ class _Gradients(torch.autograd.Function):
             rows, tokens = features.flatten(0, 1), targets.flatten()
             # All sums are kept in full precision and rounded once: of all rows, and of a
             # block of words.
-            for_rows = torch.bmm(grad, weight[targets].to(wide)).flatten(0, 1)
+            for_rows = torch.zeros_like(rows, dtype=wide)
             per_token = torch.bmm(grad.transpose(1, 2), features.to(wide)).flatten(0, 1)
             for_weight = torch.empty_like(weight)
             for_bias = None if bias is None else torch.empty_like(bias)
@@ -132,7 +132,8 @@ class _Gradients(torch.autograd.Function):
 
             word_blocks = list(enumerate(_slices(len(weight), some_words, threads)))
             spread(work, word_blocks, threads, on_error=turns.release)
-            out = for_rows.view_as(features).to(features.dtype)
+            out = torch.bmm(grad, weight[targets].to(wide))
+            out = out.add_(for_rows.view_as(out)).to(features.dtype)
             if used is not None:
                 out = out.masked_fill(~used.unsqueeze(2), 0.0)
         return out, for_weight, for_bias
