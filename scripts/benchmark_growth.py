@@ -17,10 +17,12 @@ import time
 
 import benchmark_steps as steps
 import torch
-from benchmark_losses import Work, eisl_from_cost, orders_of, synchronise
+from benchmark_losses import Work, orders_of, synchronise
 
 from fairseq_eisl.evaluation.provenance import provenance
 from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.losses.eisl import EISLOptions, EISLTerms, cost_sums, eisl_terms
+from fairseq_eisl.losses.worker_threads import on_one_thread
 
 BASE = {"B": 16, "T": 32, "V": 8000}
 GRIDS = {"B": (8, 16, 32, 64), "T": (16, 32, 64, 128), "V": (4000, 8000, 16000, 32000)}
@@ -40,6 +42,20 @@ def medians(calls, repeats, device, label):
         print(f"\r{label}: {repeat}/{repeats}", end="", file=sys.stderr)
     print(file=sys.stderr)
     return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def eisl_from_cost(cost, targets, ngrams):
+    """What comes after the (B, T, S) log-probabilities."""
+    options = EISLOptions(ngrams)
+    mask = torch.ones_like(targets, dtype=torch.bool)
+    seeds = torch.arange(len(targets), device=targets.device)
+
+    def terms(cost):
+        cost = cost.clamp(min=options.floor)
+        zero, sums = cost[:, :0].sum((1, 2)), cost_sums(cost, options)
+        return eisl_terms(sums, zero, mask, mask, options, seeds)
+
+    return EISLTerms(*on_one_thread(terms, cost)).total().sum()
 
 
 def from_cost(batch, length, ngrams, device):

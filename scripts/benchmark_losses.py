@@ -7,14 +7,20 @@
 For every size (B x T x V): loss and backward from logits, medians over interleaved repeats;
 and the peak of memory above the logits, each system in a process of its own (on Linux). The
 last columns are ratios to fairseq's label-smoothed cross entropy and to the released way.
+On a CPU there are further rows with times beside a busy process, one that computes all the
+time: column ``beside``, ``--beside none,busy,idle-priority``.
 """
 
 import argparse
+import itertools
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import torch
 from fairseq import utils
@@ -23,28 +29,24 @@ from torch.nn import functional as F
 
 from fairseq_eisl.evaluation.provenance import provenance
 from fairseq_eisl.evaluation.rows import append_row
-from fairseq_eisl.losses import feature_log_probs, token_log_probs
-from fairseq_eisl.losses.eisl import EISLOptions, cost_sums, eisl_terms
+from fairseq_eisl.losses import EISLOptions, eisl_feature_terms, eisl_logit_terms
 
 WIDTH = 512  # of the features
 
 
-def eisl_from_cost(cost, targets, ngrams):
-    """What comes after the (B, T, S) log-probabilities."""
-    options = EISLOptions(ngrams)
-    cost = cost.clamp(min=options.floor)
-    mask = torch.ones_like(targets, dtype=torch.bool)
+def eisl_of(terms_of, outputs, targets, ngrams, **options):
+    """The sum over sentences without padding; ``outputs``: logits, or features and weights."""
     seeds = torch.arange(len(targets), device=targets.device)
-    sums = cost_sums(cost, options)
-    return eisl_terms(sums, cost[:, :0].sum((1, 2)), mask, mask, options, seeds).total().sum()
+    rest = (targets, None, None, EISLOptions(ngrams), seeds)
+    return terms_of(*outputs, *rest, **options).total().sum()
 
 
 def eisl(logits, targets, ngrams):
-    return eisl_from_cost(token_log_probs(logits, targets), targets, ngrams)
+    return eisl_of(eisl_logit_terms, [logits], targets, ngrams)
 
 
 def eisl_in_place(logits, targets, ngrams):
-    return eisl_from_cost(token_log_probs(logits, targets, in_place=True), targets, ngrams)
+    return eisl_of(eisl_logit_terms, [logits], targets, ngrams, in_place=True)
 
 
 def label_smoothed_cross_entropy(logits, targets, ngrams):
@@ -93,7 +95,7 @@ FEATURES = {
     "features_label_smoothed_cross_entropy": lambda f, w, t, n: label_smoothed_cross_entropy(
         F.linear(f, w), t, n
     ),
-    "features_eisl": lambda f, w, t, n: eisl_from_cost(feature_log_probs(f, w, t), t, n),
+    "features_eisl": lambda f, w, t, n: eisl_of(eisl_feature_terms, [f, w, None], t, n),
 }
 BASES = {False: ("label_smoothed_cross_entropy", "released"), True: (next(iter(FEATURES)), "")}
 
@@ -130,6 +132,36 @@ class Work:
         torch.autograd.grad(loss, inputs)
         synchronise(device)
         return middle - start, time.perf_counter() - start
+
+
+# What the competitor computes; it ends with the benchmark, however that ends.
+BUSY = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    sum(i * i for i in range(20000))
+"""
+BESIDE = ("none", "busy", "idle-priority")
+
+
+@contextmanager
+def beside(what):
+    """Run beside nothing, or one process that computes all the time, at equal or at the lowest
+    priority (nice 19)."""
+    if what == "none":
+        yield
+        return
+    command = [sys.executable, "-c", BUSY, str(os.getpid())]
+    if what == "idle-priority":
+        command = ["nice", "-n", "19", *command]
+    busy = subprocess.Popen(command)
+    try:
+        time.sleep(0.2)  # until it computes
+        yield
+        if busy.poll() is not None:
+            raise SystemExit(f"the busy process has ended by itself with status {busy.returncode}")
+    finally:
+        busy.kill()
+        busy.wait()
 
 
 def synchronise(device):
@@ -177,17 +209,19 @@ def measured_memory(name, size, args):
     return json.loads(done.stdout)
 
 
-def rows_of(size, names, ngrams, args):
+def rows_of(size, names, ngrams, args, beside_what="none"):
     """Rows of one size; all systems take turns, so that a slow moment hits them alike."""
     dtype, device = getattr(torch, args.dtype), torch.device(args.device)
     works = {name: Work(name, size, ngrams, dtype, device) for name in names}
     times = {name: [] for name in names}
-    for repeat in range(args.repeats + 1):
-        for name, work in works.items():
-            seconds = work.step()
-            if repeat:  # the first one warms up
-                times[name].append(seconds)
-        print(f"\r{'x'.join(map(str, size))}: {repeat}/{args.repeats}", end="", file=sys.stderr)
+    with beside(beside_what):
+        for repeat in range(args.repeats + 1):
+            for name, work in works.items():
+                seconds = work.step()
+                if repeat:  # the first one warms up
+                    times[name].append(seconds)
+            done = f"{'x'.join(map(str, size))}, beside {beside_what}: {repeat}/{args.repeats}"
+            print(f"\r{done}", end="", file=sys.stderr)
     print(file=sys.stderr)
     del works
     logits = size[0] * size[1] * size[2] * torch.finfo(dtype).bits // 8
@@ -200,11 +234,15 @@ def rows_of(size, names, ngrams, args):
                 "size": "x".join(map(str, size)),
                 "ngrams": args.ngrams,
                 "dtype": args.dtype,
+                "beside": beside_what,
                 "forward_ms": 1e3 * statistics.median(forward for forward, _ in times[name]),
                 "total_ms": 1e3 * statistics.median(total),
                 "total_ms_q20": 1e3 * total[int(0.2 * (len(total) - 1))],
                 "total_ms_q80": 1e3 * total[round(0.8 * (len(total) - 1))],
-                "peak_logits": measured_memory(name, size, args) / logits,
+                # Memory does not depend on the neighbours.
+                "peak_logits": measured_memory(name, size, args) / logits
+                if beside_what == "none"
+                else "",
             }
         )
     by_name = {row["system"]: row for row in rows}
@@ -242,12 +280,20 @@ def main():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", help="a CSV file of rows; appended to")
+    parser.add_argument(
+        "--beside",
+        default="",
+        help="none, busy, idle-priority, several by , (none,busy on a CPU, none on CUDA)",
+    )
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.repeats < 1:
         parser.error(f"--repeats must be 1 or more, not {args.repeats}")
     ngrams = orders_of(args.ngrams)
     sizes = sizes_of(args.sizes)
+    neighbours = (args.beside or {"cpu": "none,busy", "cuda": "none"}[args.device]).split(",")
+    if not set(neighbours) <= set(BESIDE):
+        raise SystemExit(f"--beside: choose from {', '.join(BESIDE)}, not {args.beside!r}")
     if args.memory_of:
         dtype, device = getattr(torch, args.dtype), torch.device(args.device)
         print(peak_memory(args.memory_of, sizes[0], ngrams, dtype, device))
@@ -256,11 +302,11 @@ def main():
     known = {**provenance(), "threads": torch.get_num_threads()}
     rows = []
     for size in sizes:
-        for names in (SYSTEMS, FEATURES):
-            for row in rows_of(size, list(names), ngrams, args):
+        for what, names in itertools.product(neighbours, (SYSTEMS, FEATURES)):
+            for row in rows_of(size, list(names), ngrams, args, what):
                 rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
                 rows.append({**rounded, **known})
-    shown = ["system", "size", "forward_ms", "total_ms", "time_to_ce", "time_to_released"]
+    shown = ["system", "size", "beside", "forward_ms", "total_ms", "time_to_ce", "time_to_released"]
     shown += ["peak_logits", "memory_to_ce"]
     widths = [max(len(str(row[name])) for row in [*rows, {n: n for n in shown}]) for name in shown]
     for row in [{n: n for n in shown}, *rows]:
@@ -271,4 +317,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # A plain kill of the benchmark ends the busy process, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main()

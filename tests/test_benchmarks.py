@@ -142,11 +142,24 @@ def test_memory_is_that_of_the_tensors():
     assert 2.5 < int(done.stdout) / (16 * 16 * 8000 * 4) < 3.5
 
 
+def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
+    losses, started = script("benchmark_losses"), []
+    real = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *a, **k: started.append(real(*a, **k)) or started[-1]
+    )
+    with pytest.raises(KeyboardInterrupt), losses.beside("busy"):
+        assert started[0].poll() is None
+        raise KeyboardInterrupt
+    assert started[0].poll() is not None
+
+
 @pytest.mark.parametrize(
     "name, flags, words",
     [
         ("benchmark_losses", ["--sizes", "2x4"], "--sizes: BxTxV"),
         ("benchmark_losses", ["--ngrams", "0"], "--ngrams"),
+        ("benchmark_losses", ["--beside", "lazy"], "--beside: choose from none, busy"),
         ("benchmark_steps", ["--kinds", "arr"], "--kinds: arr is unknown"),
         ("benchmark_steps", ["--length", "1"], "--length: 2 or more"),
         ("benchmark_growth", ["--scale", "0.01"], "--scale from 0.05"),

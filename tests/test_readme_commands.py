@@ -61,7 +61,11 @@ def folder(tmp_path_factory):
         os.symlink(ROOT / name, here / name)
     commands = here / "bin"
     commands.mkdir()
-    for name, text in (("python", PYTHON), ("fairseq-train", TRAIN), ("fairseq-generate", GENERATE)):
+    for name, text in (
+        ("python", PYTHON),
+        ("fairseq-train", TRAIN),
+        ("fairseq-generate", GENERATE),
+    ):
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
     for name in ("multi30k", "wmt14", "bart.base"):  # read by the plans, which hash them

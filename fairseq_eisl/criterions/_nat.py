@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..losses import EISLOptions, EISLTerms, eisl_logit_terms, random_numbers, slot_terms
+from ..losses import (
+    EISLOptions,
+    EISLTerms,
+    eisl_logit_terms,
+    may_overwrite,
+    random_numbers,
+    slot_terms,
+)
 from ._model_outputs import unwrapped
 
 WORDS = "word_ins"
@@ -75,8 +82,8 @@ def sentence_losses(
 
     iNAT stacks the rows of its refinement steps, which are averaged; ``steps="first"``
     gives EISL to the step that one-pass decoding uses and leaves the others their
-    cross entropy. The backward overwrites the logits of the words, but for NAT-CRF, whose
-    likelihood needs them.
+    cross entropy. The backward overwrites the logits of the words where it may, but for
+    NAT-CRF, whose likelihood needs them.
     """
     words = outputs[WORDS]
     logits, targets, predicted = words["out"], words["tgt"], _predicted(words, symbols)
@@ -91,7 +98,8 @@ def sentence_losses(
         specials,
         options,
         torch.cat([random_numbers.fold(seeds, step) for step in range(rows // batch)]),
-        in_place=all(output.get("loss") is None for output in outputs.values()),
+        in_place=may_overwrite(logits)
+        and all(output.get("loss") is None for output in outputs.values()),
     )
     eisl, ce = terms.total().view(-1, batch).sum(0), None
     if with_ce or rows < len(targets):

@@ -17,6 +17,7 @@ from ..losses import (
     eisl_feature_terms,
     eisl_log_prob_terms,
     eisl_logit_terms,
+    may_overwrite,
     random_numbers,
 )
 from . import _nat as nat
@@ -130,8 +131,9 @@ class EISLCriterion(FairseqCriterion):
         scores, forced = self._scores(model, sample, candidates)
         if scores.normalized:
             return eisl_log_prob_terms(scores.values, *rest), candidates, forced
-        # In place, as nobody else needs the logits then.
-        terms = eisl_logit_terms(scores.values, *rest, in_place=forced is None)
+        # In place, where nobody else needs the logits then.
+        in_place = forced is None and may_overwrite(scores.values)
+        terms = eisl_logit_terms(scores.values, *rest, in_place=in_place)
         return terms, candidates, forced
 
     def _non_autoregressive(self, model, sample):

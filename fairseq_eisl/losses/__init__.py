@@ -12,7 +12,7 @@ from .eisl import (
 from .exact import exact_autoregressive_eisl
 from .feature_log_probs import feature_log_probs
 from .slots import SPECIALS, SlotTerms, slot_terms
-from .token_log_probs import token_log_probs
+from .token_log_probs import may_overwrite, token_log_probs
 
 __all__ = [
     "SPECIALS",
@@ -26,6 +26,7 @@ __all__ = [
     "eisl_loss",
     "exact_autoregressive_eisl",
     "feature_log_probs",
+    "may_overwrite",
     "slot_terms",
     "token_log_probs",
 ]

@@ -21,6 +21,7 @@ from .masking import (
 from .position_selection import SELECTION_ON, SELECTIONS, select_positions
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
+from .worker_threads import on_one_thread
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -265,10 +266,15 @@ def _cost_terms(
     if options.selection == "gumbel":
         seeds = random_numbers.sentence_seeds(generator, batch, device)
     with torch.autocast(device.type, enabled=False):
-        cost = cost_of(output_mask, targets).clamp(min=options.floor)
-        zero = cost[:, :0].sum((1, 2))
-        sums = cost_sums(cost, options)
-        return eisl_terms(sums, zero, output_mask, target_mask, options, seeds, targets=targets)
+
+        def terms(cost: Tensor) -> EISLTerms:
+            cost = cost.clamp(min=options.floor)
+            zero = cost[:, :0].sum((1, 2))
+            sums = cost_sums(cost, options)
+            masks = output_mask, target_mask
+            return eisl_terms(sums, zero, *masks, options, seeds, targets=targets)
+
+        return EISLTerms(*on_one_thread(terms, cost_of(output_mask, targets)))
 
 
 def eisl_loss(

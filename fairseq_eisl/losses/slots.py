@@ -6,7 +6,7 @@ the slots of the special symbols mean something else in each model; both must
 not disturb the words.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from .eisl import EISLOptions, EISLTerms, cost_sums, eisl_terms
 from .masking import check_mask, checked_ids
 from .random_numbers import Seeds, sentence_seeds
 from .token_log_probs import token_log_probs
+from .worker_threads import on_one_thread
 
 SPECIALS = ("anchor", "include", "exclude")
 
@@ -100,19 +101,24 @@ def slot_terms(
     learned = predicted & words
     with torch.autocast(logits.device.type, enabled=False):
         log_probs = token_log_probs(logits, targets, predicted, in_place)
-        cost = _pin(log_probs.clamp(min=options.floor), targets, predicted, options.floor)
-        zero = log_probs[:, :0].sum((1, 2))
-        sums = cost_sums(cost, options)
-        eisl = eisl_terms(sums, zero, words, words, options, seeds, learned, targets)
-        slots = learned.sum(1)
-        nll = zero
-        if specials == "anchor":
-            anchored = special & predicted
-            own = log_probs.diagonal(dim1=1, dim2=2)
-            nll = zero - own.masked_fill(~anchored, 0.0).sum(1)
-            slots = slots + anchored.sum(1)
-        slots = slots.clamp(min=1).to(zero.dtype)
-        return SlotTerms(eisl, learned.sum(1) / slots, nll / slots)
+
+        def parts(log_probs: Tensor) -> Tuple[Tensor, ...]:
+            cost = _pin(log_probs.clamp(min=options.floor), targets, predicted, options.floor)
+            zero = log_probs[:, :0].sum((1, 2))
+            sums = cost_sums(cost, options)
+            eisl = eisl_terms(sums, zero, words, words, options, seeds, learned, targets)
+            slots = learned.sum(1)
+            nll = zero
+            if specials == "anchor":
+                anchored = special & predicted
+                own = log_probs.diagonal(dim1=1, dim2=2)
+                nll = zero - own.masked_fill(~anchored, 0.0).sum(1)
+                slots = slots + anchored.sum(1)
+            slots = slots.clamp(min=1).to(zero.dtype)
+            return (*eisl, learned.sum(1) / slots, nll / slots)
+
+        *eisl, share, anchors = on_one_thread(parts, log_probs)
+        return SlotTerms(EISLTerms(*eisl), share, anchors)
 
 
 def _pin(cost: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:

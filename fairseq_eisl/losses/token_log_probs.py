@@ -6,14 +6,18 @@ would be a second tensor of that size; here a block of rows at a time goes
 through a small buffer, forward and backward, and nothing is kept but the logits.
 """
 
+import threading
 from typing import Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node
 
-# Logits that are worked on at a time: small enough for a CPU's cache, large enough that
+from .worker_threads import one_thread, refuse_second_derivative, spread
+
+# Logits that a thread works on at a time: small enough for a CPU's cache, large enough that
 # the loop costs nothing.
-_CPU_BLOCK = 2**19
+_CPU_BLOCK = 2**18
 _CUDA_BLOCK = 2**26
 
 
@@ -28,8 +32,8 @@ def _blocks(logits: Tensor) -> Iterator[Tuple[slice, slice]]:
             yield slice(start, start + sentences), slice(first, first + rows)
 
 
-class _Buffer:
-    """Memory that each block is computed in, or its part in the result where that fits."""
+class _Buffer(threading.local):
+    """Memory of each thread that a block is computed in."""
 
     def __init__(self, dtype: torch.dtype):
         self.dtype = dtype
@@ -47,21 +51,34 @@ class _TokenLogProbs(torch.autograd.Function):
         buffer = _Buffer(torch.promote_types(logits.dtype, torch.float32))
         index = targets.unsqueeze(1).expand(-1, logits.size(1), -1)
         out = logits.new_empty(index.shape, dtype=buffer.dtype)
-        for block in _blocks(logits):
+
+        def work(block):
             part = buffer.like(logits[block])
             torch.log_softmax(logits[block].to(part.dtype), dim=2, out=part)
             out[block] = part.gather(2, index[block])
-        if used is not None:
-            out = out.masked_fill(~used.unsqueeze(2), 0.0)
+
+        with one_thread(not logits.is_cuda) as threads:
+            spread(work, list(_blocks(logits)), threads)
+            if used is not None:
+                out = out.masked_fill(~used.unsqueeze(2), 0.0)
         ctx.save_for_backward(logits, targets, used)
         ctx.in_place = in_place
         return out
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad: Tensor):
         logits, targets, used = ctx.saved_tensors  # an error if already overwritten
-        with torch.autocast(logits.device.type, enabled=False):
+        return _Gradient.apply(logits, grad, targets, used, ctx.in_place), None, None, None
+
+
+class _Gradient(torch.autograd.Function):
+    """The backward. With ``create_graph`` it is part of the graph, whether or not the incoming
+    gradient is, so that no second derivative goes missing without a word."""
+
+    @staticmethod
+    def forward(ctx, logits: Tensor, grad: Tensor, targets: Tensor, used, in_place: bool):
+        cpu = not logits.is_cuda
+        with torch.autocast(logits.device.type, enabled=False), one_thread(cpu) as threads:
             if used is not None:
                 grad = grad.masked_fill(~used.unsqueeze(2), 0.0)
             row = -grad.sum(2, keepdim=True)
@@ -70,10 +87,11 @@ class _TokenLogProbs(torch.autograd.Function):
             same = targets.unsqueeze(2).eq(targets.unsqueeze(1)).to(grad.dtype)
             grad = torch.bmm(grad, same)
             index = targets.unsqueeze(1).expand(-1, logits.size(1), -1)
-            out = logits.detach() if ctx.in_place else torch.empty_like(logits)
+            out = logits.detach() if in_place else torch.empty_like(logits)
             buffer, direct = _Buffer(grad.dtype), out.dtype == grad.dtype
-            for block in _blocks(logits):
-                part = buffer.like(out[block]) if ctx.in_place or not direct else out[block]
+
+            def work(block):
+                part = buffer.like(out[block]) if in_place or not direct else out[block]
                 torch.softmax(logits[block].to(part.dtype), dim=2, out=part)
                 result = torch.mul(part, row[block], out=out[block] if direct else part)
                 picked = result.gather(2, index[block]) + grad[block]
@@ -82,7 +100,47 @@ class _TokenLogProbs(torch.autograd.Function):
                     result.masked_fill_(~used[block].unsqueeze(2), 0.0)
                 if not direct:
                     out[block] = result
-        return out, None, None, None
+
+            spread(work, list(_blocks(logits)), threads)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        refuse_second_derivative("token_log_probs")
+
+
+# Operations that give another shape of the same memory, and those whose backward does not
+# need the new memory that they give: the products of a linear layer, its bias, copies, casts.
+_VIEWS = ("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze")
+_PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "MkldnnLinear")
+_SOURCES = (*_PRODUCTS, "ToCopy", "Clone", "Cat", "Add")
+
+
+def may_overwrite(logits: Tensor) -> bool:
+    """Whether the backward may write into the memory of these logits, for ``in_place``.
+
+    True only where they are known to come straight from a linear layer (or a copy, cast or
+    concatenation), so that no earlier backward needs their values, as that of a
+    ``log_softmax`` or ``tanh`` would. False for leaves, for a part of a larger tensor, and for
+    logits with hooks or a gradient to retain. What else holds them cannot be seen here.
+
+    >>> layer, x = torch.nn.Linear(3, 4), torch.randn(2, 5, 3)
+    >>> may_overwrite(layer(x)), may_overwrite(layer(x).log_softmax(2))
+    (True, False)
+    """
+    if type(logits) is not Tensor or logits.grad_fn is None:
+        return False
+    if any(x.retains_grad or x._backward_hooks for x in (logits, logits._base) if x is not None):
+        return False
+    if logits.untyped_storage().nbytes() != logits.numel() * logits.element_size():
+        return False  # a part of something, or one number at several places
+    node: Optional[Node] = logits.grad_fn
+    while node is not None:
+        name = node.name().split("Backward")[0]
+        if name not in _VIEWS:
+            return name in _SOURCES
+        node = node.next_functions[0][0]
+    return False
 
 
 def token_log_probs(

@@ -123,6 +123,36 @@ def test_a_second_derivative_is_refused():
         grad.sum().backward()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_gradients_are_rounded_once(dtype, monkeypatch):
+    """Against float64 of the same numbers. Every token stands often in the targets and blocks
+    are small: sums in half precision would be off by several percent."""
+    monkeypatch.setattr(MODULE, "_CPU_BLOCK", (16, 8))
+    features, weight, targets, bias = example((8, 64, 48, 24, 6), dtype)
+    targets = targets % 3
+    found = results(feature_log_probs, features, weight, targets, bias)
+    doubles = [x.double() for x in (features, weight)]
+    expected = results(feature_log_probs, *doubles, targets, bias.double())
+    for name, ours, theirs in zip(("features", "weight", "bias"), found[1:], expected[1:]):
+        error = (ours.double() - theirs).norm() / theirs.norm()
+        assert error < 0.5 * torch.finfo(dtype).eps, name
+
+
+def test_threads_change_no_digit_between_runs(monkeypatch):
+    monkeypatch.setattr(MODULE, "_CPU_BLOCK", (8, 64))
+    before = torch.get_num_threads()
+    runs = []
+    try:
+        torch.set_num_threads(3)
+        for _ in range(5):
+            runs.append(results(feature_log_probs, *example((8, 16, 9, 900, 6), torch.float32)))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    for run in runs[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(run, runs[0]))
+
+
 def test_wrong_input_is_named():
     features, weight, targets, bias = example()
     with pytest.raises(ValueError, match=r"weight \(V, D\), not \(3, 5, 6\) and \(6, 13\)"):

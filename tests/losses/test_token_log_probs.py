@@ -5,8 +5,9 @@ import math
 
 import pytest
 import torch
+import torch.utils.checkpoint
 
-from fairseq_eisl.losses import token_log_probs
+from fairseq_eisl.losses import may_overwrite, token_log_probs
 from tests.devices import DEVICES, needs_cuda
 from tests.losses.memory import LargeStorages, saved_for_backward
 from tests.tolerances import assert_near
@@ -198,6 +199,31 @@ def test_the_gradient_in_place_is_the_same_in_the_memory_of_the_logits(dtype, mo
             with pytest.raises(RuntimeError, match="modified by an inplace operation"):
                 out.backward(cotangent.to(out))
     assert torch.equal(*grads)
+
+
+def test_logits_of_a_linear_layer_may_be_overwritten_and_no_others():
+    x = torch.randn(2, 5, 3, requires_grad=True)
+    for bias in (True, False):
+        layer = torch.nn.Linear(3, 4, bias=bias)
+        for safe in (
+            *(layer(x), layer(x.transpose(0, 1)).transpose(0, 1), layer(x).double()),
+            *(layer(x).tanh().clone(), torch.cat([layer(x), layer(x)])),
+        ):
+            assert may_overwrite(safe), safe.grad_fn
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            half = layer(x)
+        assert half.dtype == torch.bfloat16 and may_overwrite(half) and may_overwrite(half.float())
+        for unsafe in (
+            *(layer(x).log_softmax(2), layer(x).tanh(), layer(x).exp().view(10, 4)),
+            *(layer(x)[:, :3], layer(x).unbind(0)[0], layer(x)[:, :1].expand(-1, 5, -1)),
+            *(layer(x).detach(), layer(x).detach().requires_grad_(), x),
+            torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=True),
+        ):
+            assert not may_overwrite(unsafe), unsafe.grad_fn
+    kept, hooked = layer(x), layer(x)
+    kept.retain_grad()
+    hooked.register_hook(lambda grad: None)
+    assert not may_overwrite(kept) and not may_overwrite(hooked)
 
 
 @needs_cuda

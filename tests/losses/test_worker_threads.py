@@ -1,0 +1,84 @@
+"""Blocks over threads: all of them, errors, settings, and few meetings of threads."""
+
+import threading
+
+import pytest
+import torch
+
+from fairseq_eisl.losses import EISLOptions, eisl_feature_terms, eisl_logit_terms, eisl_loss
+from fairseq_eisl.losses.worker_threads import InOrder, one_thread, spread
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_every_item_is_done_once_with_operations_on_one_thread(three_threads):
+    done, settings = [], []
+
+    def work(item):
+        done.append(item)
+        settings.append((torch.get_num_threads(), torch.is_grad_enabled()))
+
+    with one_thread() as threads, torch.no_grad():
+        assert threads == 3
+        spread(work, range(50), threads)
+    assert sorted(done) == list(range(50)) and set(settings) == {(1, False)}
+    assert torch.get_num_threads() == 3
+    new = []  # threads that begin later, too
+    thread = threading.Thread(target=lambda: new.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert new == [3]
+
+
+def test_an_error_is_raised_here_and_nobody_waits_for_ever(three_threads):
+    turns = InOrder(1)
+
+    def work(item):
+        if item == 1:
+            raise ValueError("item 1")
+        with turns.turn(0, item):
+            pass
+
+    with pytest.raises(ValueError, match="item 1"), one_thread() as threads:
+        spread(work, range(9), threads, on_error=turns.release)
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize("selection", ["gumbel", "softmax", "uniform", "hard", "sinkhorn"])
+@pytest.mark.parametrize("entrance", ["loss", "in place", "features"])
+def test_a_second_derivative_is_refused_beside_other_terms(selection, entrance):
+    """A gradient penalty that is added to the loss: a partial gradient would go unnoticed."""
+    torch.manual_seed(1)
+    leaf, weight = torch.randn(2, 5, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
+    targets, options = torch.randint(9, (2, 4)), EISLOptions((1, 2), selection=selection)
+    seeds = torch.arange(2)
+    logits = leaf @ weight.t()
+    if entrance == "features":
+        terms = eisl_feature_terms(leaf, weight, None, targets, None, None, options, seeds)
+    else:
+        in_place = entrance == "in place"
+        terms = eisl_logit_terms(logits, targets, None, None, options, seeds, in_place=in_place)
+    loss = terms.total().sum()
+    (grad,) = torch.autograd.grad(loss, leaf, create_graph=True)
+    assert grad.requires_grad
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        (leaf.square().sum() + grad.square().sum()).backward()
+
+
+def test_loss_and_backward_hold_few_parallel_operations(three_threads, monkeypatch):
+    """Between processes that compute, each meeting of threads may cost milliseconds."""
+    seen = []
+    real = torch.log_softmax
+    monkeypatch.setattr(
+        torch, "log_softmax", lambda *a, **k: seen.append(torch.get_num_threads()) or real(*a, **k)
+    )
+    logits = torch.randn(16, 32, 4000, requires_grad=True)
+    eisl_loss(logits, torch.randint(4000, (16, 32))).backward()
+    assert len(seen) > 3 and set(seen) == {1}
+    assert torch.get_num_threads() == 3
