@@ -25,11 +25,12 @@ setup(
     packages=find_packages(include=["fairseq_eisl", "fairseq_eisl.*"]),
     # Not fairseq: it asks for torchaudio, which it needs for speech only. Beside a torch for CPUs
     # torchaudio does not load, and transformers, which imports it where it is installed, dies with
-    # it. So fairseq is installed without what it asks for, and the extra `fairseq-deps` has the rest:
+    # it. So fairseq is installed without what it asks for; the extra `fairseq-deps` has the rest:
     #   pip install ".[fairseq-deps]" && pip install --no-deps ve-fairseq
     install_requires=[
         "numpy",
         "omegaconf",
+        "PyYAML",
         "sacrebleu>=2.0",
         "sentencepiece",
         "torch>=2.0",
