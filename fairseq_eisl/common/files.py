@@ -55,3 +55,28 @@ def whole_file(path: str) -> Iterator[str]:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+_KINDS = {
+    ".png": ("a PNG picture", (b"\x89PNG",)),
+    ".svg": ("an SVG picture", (b"<svg", b"<?xml")),
+    ".pdf": ("a PDF", (b"%PDF",)),
+    ".html": ("a page", (b"<!doctype html", b"<html")),
+}
+_KINDS[".htm"] = _KINDS[".html"]
+
+
+def check_kind(path: str) -> None:
+    """Before ``path`` is replaced: what is there, if anything, is of the kind that its name says.
+
+    So that a mistyped name does not cost somebody's file.
+
+    :raises ValueError: it is something else.
+    """
+    kind, beginnings = _KINDS.get(os.path.splitext(path)[1].lower(), ("", ()))
+    if not kind or not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    with open(path, "rb") as f:
+        head = f.read(512).removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if not head.startswith(tuple(each.lower() for each in beginnings)):
+        raise ValueError(f"{path}: what is there is not {kind}, it will not be replaced")

@@ -1,5 +1,9 @@
+"""``python -m fairseq_eisl.evaluation``."""
+
 import sys
 
+from ..common.output import run_command
 from .command import main
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(run_command(main, "python -m fairseq_eisl.evaluation"))

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import List, Optional
 
-from ..common.files import read_lines, whole_file
+from ..common.files import check_kind, read_lines, whole_file
 from ..common.matplotlib_check import why_no_pictures
 from . import metrics, plots
 from .column_plot import column_values, draw_column
@@ -36,8 +36,10 @@ _MORE = {"chrf": "chrF", "ter": "TER", "bleu_detok": "BLEU detokenised", "bleurt
 def score(args: argparse.Namespace) -> None:
     """Print the scores of one log; with ``--rows`` append them as a row."""
     extra = pairs("--set", args.set)
-    references = read_reference(args.reference)
-    hypotheses = read_hypotheses(f"--log {args.log}", args.log, args.reference, references)
+    references = read_reference(args.reference, plain=args.plain_words)
+    hypotheses = read_hypotheses(
+        f"--log {args.log}", args.log, args.reference, references, args.plain_words
+    )
     optional = _optional_scores(args, hypotheses, references)
     bleu = metrics.bleu(hypotheses, references, args.tokenize, args.lowercase)
     chrf = metrics.chrf(hypotheses, references, args.lowercase)
@@ -131,13 +133,15 @@ def table(args: argparse.Namespace) -> None:
     """Print rows as a table."""
     rows = _chosen_rows(args)
     with flag(f"--columns {' '.join(args.columns or ())}"):
-        print(format_table(rows, args.columns, args.markdown))
+        text = format_table(rows, args.columns, args.markdown)
+    print(text)
 
 
 def plot(args: argparse.Namespace) -> None:
     """Draw rows."""
     with flag(f"--out {args.out}", args.out):
         check_picture(args.out)
+        check_kind(args.out)
     published = []
     if args.published:
         with flag(f"--published {args.published}", args.published):
@@ -176,6 +180,7 @@ def iterations(args: argparse.Namespace) -> None:
     """Draw rows against the number of refinement iterations."""
     with flag(f"--out {args.out}", args.out):
         check_picture(args.out)
+        check_kind(args.out)
     tests = _tests(args)
     rows = _chosen_rows(args)
     with flag(f"--rows {args.rows}"):
@@ -189,6 +194,7 @@ def curve(args: argparse.Namespace) -> None:
     """Draw validations out of training logs."""
     with flag(f"--out {args.out}", args.out):
         check_picture(args.out)
+        check_kind(args.out)
     curves = {}
     for name, path in pairs("--log", args.log, files=True).items():
         with flag(f"--log {name}={path}", path):
@@ -203,14 +209,16 @@ def examples(args: argparse.Namespace) -> None:
     logs = pairs("--system", args.system, files=True)
     with flag(f"--source {args.source}", args.source):
         source = read_lines(args.source)
-    references = read_reference(args.reference)
+    references = read_reference(args.reference, plain=args.plain_words)
     if len(source) != len(references):
         raise Refused(
             f"--reference {args.reference}: {len(references)} lines for the {len(source)} of "
             f"--source {args.source}"
         )
     systems = {
-        name: read_hypotheses(f"--system {name}={path}", path, args.reference, references)
+        name: read_hypotheses(
+            f"--system {name}={path}", path, args.reference, references, args.plain_words
+        )
         for name, path in logs.items()
     }
     print(format_examples(source, references, systems, pick(args.n, len(source), args.seed)))
@@ -220,9 +228,11 @@ def significance(args: argparse.Namespace) -> None:
     """Print a paired bootstrap; with ``--rows`` append a row for each system."""
     logs = pairs("--system", args.system, files=True)
     extra = pairs("--set", args.set)
-    references = read_reference(args.reference)
+    references = read_reference(args.reference, plain=args.plain_words)
     systems = {
-        name: read_hypotheses(f"--system {name}={path}", path, args.reference, references)
+        name: read_hypotheses(
+            f"--system {name}={path}", path, args.reference, references, args.plain_words
+        )
         for name, path in logs.items()
     }
     with flag(f"--system {' '.join(args.system)}"):
@@ -242,6 +252,8 @@ def report(args: argparse.Namespace) -> None:
     """Write the page of one run or several."""
     if not args.out.lower().endswith((".html", ".htm")):
         raise Refused(f"--out {args.out}: a page ends in .html")
+    with flag(f"--out {args.out}", args.out):
+        check_kind(args.out)
     if why_no_pictures():
         print(f"{PROGRAM}: the page has no pictures: {why_no_pictures()}", file=sys.stderr)
     published = []
@@ -251,7 +263,7 @@ def report(args: argparse.Namespace) -> None:
     runs = []
     for folder in args.run:
         with flag(f"--run {folder}", folder):
-            runs.append(read_run(folder))
+            runs.append(read_run(folder, args.plain_words))
     with flag(f"--run {' '.join(args.run)}"):
         page = make_report(runs, published, args.title, args.n, args.seed)
     with flag(f"--out {args.out}", args.out):
@@ -270,9 +282,6 @@ def main(argv: Optional[List[str]] = None) -> int:
     commands = {command.__name__: command for command in _COMMANDS}
     try:
         commands[args.command](args)
-        sys.stdout.flush()
     except Refused as err:
         parser.error(str(err))
-    except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import sys
 from typing import Dict, Iterator, List, Sequence
 
 from ..common.files import read_lines
 from .generation_log import HINT, read_generation_log
-from .leftovers import check_pieces
+from .leftovers import FLAG, check_pieces, collapsed, leftovers
+from .parser import PROGRAM
 
 
 class Refused(Exception):
@@ -18,6 +20,8 @@ def flag(given: str, path: str = "") -> Iterator[None]:
     """Turn what goes wrong in the block into one line after the flag as it was given."""
     try:
         yield
+    except BrokenPipeError:  # the reader of the output has gone: nothing that a flag names
+        raise
     except OSError as err:
         where = "" if err.filename in (None, path) else f"{err.filename}: "
         raise Refused(f"{given}: {where}{err.strerror or err}") from err
@@ -47,22 +51,41 @@ def pairs(name: str, texts: Sequence[str], files: bool = False) -> Dict[str, str
     return found
 
 
-def read_reference(path: str, given: str = "--reference") -> List[str]:
-    """Sentences of plain words."""
+def warn(text: str) -> None:
+    """A line beside the results."""
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
+
+
+def read_reference(path: str, given: str = "--reference", plain: bool = False) -> List[str]:
+    """Sentences of words. ``plain``: they are, whatever looks like pieces of words."""
     with flag(f"{given} {path}", path):
         references = read_lines(path)
-        check_pieces(references, path)
+        check_words(references, path, [], plain)
     return references
 
 
-def read_hypotheses(given: str, path: str, reference: str, references: List[str]) -> List[str]:
+def read_hypotheses(
+    given: str, path: str, reference: str, references: List[str], plain: bool = False
+) -> List[str]:
     """The hypotheses of a log, one for each sentence of ``references``, those of a file."""
     with flag(given, path):
         hypotheses = read_generation_log(path).hypotheses
-        check_pieces(hypotheses, path, references)
+        check_words(hypotheses, path, references, plain)
     if len(hypotheses) != len(references):
         raise Refused(
             f"{given}: {len(hypotheses)} hypotheses for the {len(references)} lines of "
             f"--reference {reference}: another test set? Or: {HINT}"
         )
+    odd = collapsed(hypotheses, references)
+    if odd:
+        warn(f"{given}: {odd}; scored as it is")
     return hypotheses
+
+
+def check_words(texts: List[str], path: str, references: List[str], plain: bool) -> None:
+    """Refuse what looks like pieces of words, or, of what are ``plain`` words, say so."""
+    if plain:
+        for what in leftovers(texts, references):
+            warn(f"{path}: {what}; scored as it is ({FLAG})")
+    else:
+        check_pieces(texts, path, references)

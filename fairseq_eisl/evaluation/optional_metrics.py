@@ -6,6 +6,8 @@ from typing import List, Sequence
 
 from .metrics import Score, bleu, check_pairs
 
+_BLEURT_CONFIG = "bleurt_config.json"
+
 
 def detokenize(texts: Sequence[str], language: str = "en") -> List[str]:
     """Moses-tokenised text to plain text, by sacremoses.
@@ -44,7 +46,8 @@ def bleurt(hypotheses: Sequence[str], references: Sequence[str], checkpoint: str
     ``checkpoint``: an unpacked folder such as BLEURT-20. The scores of two checkpoints
     are not comparable; the signature names the folder.
 
-    :raises ValueError: no such folder, bleurt is not installed, unequal counts, or no sentences.
+    :raises ValueError: no such folder or no checkpoint in it, bleurt is not installed or fails,
+        unequal counts, or no sentences.
     """
     check_pairs(hypotheses, references)
     if not os.path.isdir(checkpoint):
@@ -56,8 +59,19 @@ def bleurt(hypotheses: Sequence[str], references: Sequence[str], checkpoint: str
             "BLEURT needs the package bleurt, which brings TensorFlow: "
             "pip install git+https://github.com/google-research/bleurt"
         ) from None
-    scorer = BleurtScorer(checkpoint)
-    scores = scorer.score(references=list(references), candidates=list(hypotheses))
+    try:
+        scorer = BleurtScorer(checkpoint)
+        scores = scorer.score(references=list(references), candidates=list(hypotheses))
+    except Exception as err:  # whatever TensorFlow raises: a broken checkpoint, no memory, ...
+        if not os.path.isfile(os.path.join(checkpoint, _BLEURT_CONFIG)):
+            raise ValueError(
+                f"{checkpoint}: no BLEURT checkpoint: there is no {_BLEURT_CONFIG} in it (give the "
+                "unpacked folder itself, such as BLEURT-20)"
+            ) from err
+        reason = (str(err).strip().splitlines() or ["no message"])[0][:200]
+        raise ValueError(f"{checkpoint}: BLEURT failed: {type(err).__name__}: {reason}") from err
+    if len(scores) != len(hypotheses):
+        raise ValueError(f"{checkpoint}: BLEURT gave {len(scores)} scores for {len(hypotheses)}")
     name = os.path.basename(os.path.normpath(os.path.abspath(checkpoint)))
     signature = f"bleurt|checkpoint:{name}|mean:sentences|version:{_version('BLEURT')}"
     return Score(float(sum(scores)) / len(scores), signature)

@@ -5,6 +5,7 @@ from typing import Any, Dict, NoReturn
 
 from .curve_plot import STARTS
 from .metrics import TOKENIZERS
+from .significance import LEAST, MOST
 
 PROGRAM = "python -m fairseq_eisl.evaluation"
 DESCRIPTION = "Scores the outputs of fairseq-generate, and shows the scores."
@@ -22,13 +23,28 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _resamples(text: str) -> int:
+    if not LEAST <= _positive(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"{LEAST} to {MOST} resamples are needed, not {text!r}")
+    return int(text)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser; ``args.command`` is the name of the command."""
     parser = _Parser(prog=PROGRAM, description=DESCRIPTION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     many: Dict[str, Any] = {"nargs": "+", "action": "extend"}
 
+    def reads_words(part: argparse.ArgumentParser) -> None:
+        part.add_argument(
+            "--plain-words",
+            action="store_true",
+            help="the texts are plain words even where some look like subword pieces, which is "
+            "refused otherwise",
+        )
+
     def says_how(part: argparse.ArgumentParser) -> None:
+        reads_words(part)
         part.add_argument(
             "--tokenize",
             choices=TOKENIZERS,
@@ -148,6 +164,7 @@ def make_parser() -> argparse.ArgumentParser:
     part.add_argument(
         "--system", required=True, metavar="NAME=FILE", help="a fairseq-generate log each", **many
     )
+    reads_words(part)
     part.add_argument("-n", type=_positive, default=5, help="how many (default: %(default)s)")
     part.add_argument("--seed", type=int, default=1, help="picks them (default: %(default)s)")
 
@@ -163,7 +180,10 @@ def make_parser() -> argparse.ArgumentParser:
         **many,
     )
     part.add_argument(
-        "-n", type=_positive, default=1000, help="how many resamples (default: %(default)s)"
+        "-n",
+        type=_resamples,
+        default=1000,
+        help=f"how many resamples, {LEAST} to {MOST} (default: %(default)s)",
     )
     part.add_argument("--seed", type=_positive, default=1, help="draws them (default: %(default)s)")
     part.add_argument("--rows", help="CSV file of such tests to append to, not that of score")
@@ -185,6 +205,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="a paper's numbers, columns setting, system, bleu, source; shown apart (with "
         "noise, too, also faintly in the picture of several runs)",
     )
+    reads_words(part)
     part.add_argument("--title", default="", help="of the page, otherwise the run's own")
     part.add_argument(
         "-n",

@@ -5,7 +5,7 @@ import csv
 import fcntl
 import io
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..common.files import whole_file
 
@@ -19,7 +19,8 @@ def append_row(path: str, row: Mapping[str, Any]) -> None:
     ``str(value)``, None as the empty string. The file is replaced whole, under a lock
     (``<path>.lock`` beside it, gone afterwards). Needs a POSIX system.
 
-    :raises ValueError: an empty row or column name, or a file that is no table.
+    :raises ValueError: an empty row or column name, or a file that is no table of such rows:
+        most of its columns, or of the row's, are unknown to the other. It stays as it is.
     :raises OSError: the file cannot be written.
     """
     if not row:
@@ -30,7 +31,7 @@ def append_row(path: str, row: Mapping[str, Any]) -> None:
     target = os.path.realpath(path)  # two names of one file share the lock
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with _locked(target + ".lock"):
-        rows = read_rows(path) if os.path.exists(path) and os.path.getsize(path) else []
+        rows = _rows_like(path, row)
         rows.append({key: "" if value is None else str(value) for key, value in row.items()})
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, columns(rows), restval="", lineterminator="\n")
@@ -42,14 +43,37 @@ def append_row(path: str, row: Mapping[str, Any]) -> None:
             os.fsync(f.fileno())
 
 
+# Columns that a table of anything may have.
+_ANYWHERE = {"date", "name", "id", "time"}
+
+
+def _rows_like(path: str, row: Mapping[str, Any]) -> List[Row]:
+    """The rows of a file, if there is one and a row such as ``row`` can be one of them."""
+    if not os.path.exists(path) or not (os.path.isdir(path) or os.path.getsize(path)):
+        return []
+    header, rows = _read(path)
+    shared = len((set(header) & set(row)) - _ANYWHERE)
+    if not shared or 2 * shared < min(len(header), len(row)):
+        shown = ", ".join(header)[:80]
+        raise ValueError(
+            f"{path}: this is no file of such rows (its first line is {shown!r}), it stays as it is"
+        )
+    return rows
+
+
 def read_rows(path: str) -> List[Row]:
     """All rows, oldest first, each with every column of the header; values are text.
 
     :raises OSError: the file cannot be read.
     :raises ValueError: it is empty, no UTF-8 text, or a row does not fit the header.
     """
+    return _read(path)[1]
+
+
+def _read(path: str) -> Tuple[List[str], List[Row]]:
+    """Header and rows."""
     try:
-        with open(path, encoding="utf-8", newline="") as f:
+        with open(path, encoding="utf-8-sig", newline="") as f:
             reader = csv.reader(f, strict=True)
             header = next(reader, None)
             if header is None:
@@ -69,7 +93,7 @@ def read_rows(path: str) -> List[Row]:
         raise ValueError(f"{path}: no UTF-8 text ({err.reason} at byte {err.start})") from None
     except csv.Error as err:
         raise ValueError(f"{path}: no CSV table ({err})") from None
-    return rows
+    return header, rows
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> List[str]:

@@ -7,8 +7,8 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..common.files import read_lines
 from .generation_log import read_generation_log
+from .inputs import check_words
 from .intervals import read_tests
-from .leftovers import check_pieces
 from .rows import Row, check_columns, read_rows
 from .training_log import Curve, read_curve
 
@@ -37,8 +37,10 @@ class Run(NamedTuple):
     folder: str = ""
 
 
-def read_run(folder: str) -> Run:
+def read_run(folder: str, plain_words: bool = False) -> Run:
     """Read a run folder. Paths in ``report.json`` are relative to it; every key is optional.
+
+    ``plain_words``: its texts are, even where some look like pieces of words.
 
     :raises OSError: a file cannot be read.
     :raises ValueError: a file is not what it should be, or texts of unequal line counts.
@@ -54,7 +56,7 @@ def read_run(folder: str) -> Run:
         read_lines(path(about[key])) if about.get(key) else [] for key in ("source", "reference")
     )
     if reference:
-        check_pieces(reference, path(about["reference"]))
+        check_words(reference, path(about["reference"]), [], plain_words)
     if source and reference and len(source) != len(reference):
         raise ValueError(
             f"{path(about['reference'])}: {len(reference)} lines for the {len(source)} of "
@@ -65,7 +67,7 @@ def read_run(folder: str) -> Run:
         if not reference:
             raise ValueError(f"{path(REPORT)}: systems need a reference to be shown beside")
         hypotheses = read_generation_log(path(log)).hypotheses
-        check_pieces(hypotheses, path(log), reference)
+        check_words(hypotheses, path(log), reference, plain_words)
         if len(hypotheses) != len(reference):
             raise ValueError(
                 f"{path(log)}: {len(hypotheses)} hypotheses for the {len(reference)} lines of "

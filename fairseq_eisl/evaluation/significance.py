@@ -11,6 +11,8 @@ from .intervals import ends, p_text
 from .metrics import TOKENIZERS, check_pairs
 
 _SEED = "SACREBLEU_SEED"
+LEAST, MOST = 20, 100_000
+"""Resamples for results: fewer leave none outside of a 95 % interval, more cost only memory."""
 
 
 class System(NamedTuple):
@@ -49,8 +51,8 @@ def paired_bootstrap(
     resamples whose difference strays further from the mean difference than the difference
     found. ``bs`` in the signature is the number of resamples.
 
-    :raises ValueError: fewer than two systems, unequal counts, no sentences, an unknown
-        tokenizer, or a number or seed below 1.
+    :raises ValueError: fewer than two systems, unequal counts, fewer than two sentences, an
+        unknown tokenizer, or a number or seed below 1.
     """
     if len(systems) < 2:
         raise ValueError(f"a baseline and a system to compare are needed, not {len(systems)}")
@@ -64,6 +66,8 @@ def paired_bootstrap(
     for what, value in (("resamples", resamples), ("seed", seed)):
         if value < 1:  # sacrebleu takes 0 for its default number, and for no seed at all
             raise ValueError(f"{what} must be 1 or more, not {value}")
+    if len(references) < 2:
+        raise ValueError("one sentence cannot be drawn from: a test needs 2 or more")
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     named: List[Tuple[str, Sequence[str]]] = [(n, list(texts)) for n, texts in systems.items()]
     with _environment(_SEED, str(seed)):

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from typing import Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..common.files import read_lines
 
@@ -58,14 +58,10 @@ def parse_validation(line: str, subset: str = "valid") -> Optional[Dict[str, flo
     >>> parse_validation('x | INFO | valid | {"valid_bleu": "12.3", "valid_num_updates": "7"}')
     {'bleu': 12.3, 'num_updates': 7.0}
     """
-    start = line.find("{")
-    if start >= 0:
-        try:
-            stats = json.loads(line[start:])
-        except ValueError:
-            return None  # the configuration, for one
+    if "{" in line:
+        stats = _json(line)
         prefix = subset + "_"
-        if not isinstance(stats, dict) or prefix + "num_updates" not in stats:
+        if stats is None or prefix + "num_updates" not in stats:
             return None
         named = {k[len(prefix) :]: v for k, v in stats.items() if k.startswith(prefix)}
         return _numbers(named)
@@ -74,6 +70,18 @@ def parse_validation(line: str, subset: str = "valid") -> Optional[Dict[str, flo
     if on != [f"valid on '{subset}' subset"] and (on or subset not in parts):
         return None
     return _numbers(dict(part.split(" ", 1) for part in parts if " " in part))
+
+
+def _json(line: str) -> Optional[Dict[str, Any]]:
+    """The numbers of a line of --log-format json; None where there are none."""
+    start = line.find("{")
+    if start < 0:
+        return None
+    try:
+        stats = json.loads(line[start:])
+    except ValueError:
+        return None  # the configuration, for one
+    return stats if isinstance(stats, dict) else None
 
 
 def _numbers(stats: Dict[str, str]) -> Dict[str, float]:
@@ -96,22 +104,34 @@ def training_effort(path: str) -> Dict[str, str]:
 
     fairseq's clock begins anew when a training is resumed; the times of all starts are added,
     each up to its last line. A training that was killed before it wrote a time has none. From
-    logs of format simple. The threads are OMP_NUM_THREADS of all starts, as a recipe's log says.
+    logs of format simple, tqdm or json. The threads are OMP_NUM_THREADS of all starts, as a
+    recipe's log says.
 
     :raises OSError: the file cannot be read.
     :raises ValueError: there is no number of updates in it.
     """
-    text = "\n".join(read_lines(path))
-    seconds, updates = _WALL.findall(text), _UPDATES.findall(text)
+    lines = read_lines(path)
+    seconds, updates = [], []
+    for line in lines:
+        stats = _json(line)
+        if stats is None:
+            seconds += _WALL.findall(line)
+            updates += _UPDATES.findall(line)
+        elif "train_num_updates" in stats:  # the end of an epoch
+            updates.append(str(stats["train_num_updates"]))
+            seconds += [str(stats["train_wall"])] if "train_wall" in stats else []
+        elif "num_updates" in stats:
+            updates.append(str(stats["num_updates"]))
+            seconds += [str(stats["wall"])] if "wall" in stats else []
     if not updates:
-        raise ValueError(f"{path}: no update in it: not the log of fairseq-train, or not of "
-                         "--log-format simple")  # fmt: skip
+        raise ValueError(f"{path}: no update in it: not the log of fairseq-train, or of "
+                         "--log-format none")  # fmt: skip
     total = last = 0
-    for now in map(int, seconds):
+    for now in (int(float(each)) for each in seconds):
         if now < last:  # another start
             total += last
         last = now
     known = str(total + last) if seconds else ""
     found = {"training_seconds": known, "updates": updates[-1]}
-    threads = "+".join(dict.fromkeys(_THREADS.findall(text)))
+    threads = "+".join(dict.fromkeys(_THREADS.findall("\n".join(lines))))
     return {**found, "threads": threads} if threads else found

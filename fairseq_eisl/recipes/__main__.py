@@ -2,7 +2,8 @@
 
 import sys
 
+from ..common.output import run_command
 from .command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command(main, "python -m fairseq_eisl.recipes"))

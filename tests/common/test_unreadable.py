@@ -75,7 +75,7 @@ def safetensors():
         (b"a text\n", "it is a text"),
         (b"<!DOCTYPE html>", "a web page"),
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
-        (gzip.compress(b"x"), "gzip"),
+        (gzip.compress(b"x", mtime=0), "gzip"),
         (safetensors(), "safetensors"),
         (b"\0" * 1000, "begins with zeros"),
         (b"PK\x05\x06" + b"\0" * 18, "a zip archive, and torch.save did not write it"),

@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_eisl.evaluation.leftovers import check_pieces
+from fairseq_eisl.evaluation.leftovers import check_pieces, collapsed
 
 PLAIN = ["two dogs run .", "", "e-mail me @ home", "naïve 東京 words"]
 
@@ -43,8 +43,10 @@ def test_one_address_with_two_at_signs_is_no_fault():
 
 def test_words_glued_without_a_trace_show_against_the_references():
     references = ["two dogs run in a field .", "a man sits ."]
-    check_pieces(["a", "."], "gen.out", references)  # a collapsed model
-    assert "one long word" in refusal(["twodogsruninafield.", "amansits."], references)
+    assert collapsed(["a", "."], references) is None
+    glued = ["twodogsruninafield.", "amansits."]
+    assert "one long word" in collapsed(glued, references)
+    check_pieces(glued, "gen.out", references)  # a collapsed model may say that: it has a score
 
 
 def test_bare_gpt2_ids_show_against_the_references():
@@ -54,3 +56,32 @@ def test_bare_gpt2_ids_show_against_the_references():
 
 def test_references_without_spaces_between_words_are_no_fault():
     check_pieces(["東京は晴れです", "猫が走る"], "gen.out", ["東京は晴れ", "犬が走る"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Il - \u0120urnata hija sabi\u0127a .",  # Maltese
+        "@@ -1 +1 @@",  # a diff
+        "load \u2581\u2581\u2581 75 %",  # a bar
+        "the sign \u2581 is no word",
+    ],
+)
+def test_signs_of_the_text_are_no_pieces(text):
+    check_pieces([text], "ref.txt")
+    check_pieces([text] * 3, "gen.out", [text] * 3)
+
+
+@pytest.mark.parametrize("text", ["two do@@ gs", "\u2581two \u2581do gs", "two \u0120do gs"])
+def test_one_line_among_many_is_text_and_what_the_reference_has_is_text(text):
+    check_pieces(["two dogs run ."] * 60 + [text], "ref.txt")
+    check_pieces([text] + ["a b"] * 26, "gen.out", [text] + ["a b"] * 26)
+    assert "sentence 0" in refusal([text] * 2 + ["a b"] * 58, ["two dogs run ."] * 60)
+
+
+def test_a_collapsed_output_has_words_for_it():
+    references = ["two dogs run in a field .", "a man sits ."]
+    assert collapsed(["", " "], references) == "every sentence is empty"
+    assert collapsed(["<unk><unk><unk><unk>", ""], references)
+    assert collapsed(["two dogs", ""], references) is None
+    check_pieces(["2 2 2", "2"], "gen.out", references)

@@ -90,3 +90,17 @@ def test_wrong_inputs_are_refused(score):
         score(TOKENISED, PLAIN[:1])
     with pytest.raises(ValueError, match="no sentences"):
         score([], [])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_failure_inside_bleurt_is_one_line(scorer, monkeypatch, tmp_path, whole):
+    class Broken:
+        def __init__(self, checkpoint):
+            raise RuntimeError("no variables\nand more")
+
+    monkeypatch.setattr(sys.modules["bleurt.score"], "BleurtScorer", Broken)
+    if whole:
+        (tmp_path / "bleurt_config.json").write_text("{}")
+    expected = "BLEURT failed: RuntimeError: no variables$" if whole else "no BLEURT checkpoint"
+    with pytest.raises(ValueError, match=expected):
+        bleurt(["a"], ["a"], str(tmp_path))

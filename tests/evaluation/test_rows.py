@@ -150,3 +150,37 @@ def test_select_names_what_there_is():
         select(rows, {"seed": "3"})
     with pytest.raises(ValueError, match="no column sed; there is seed, x"):
         select(rows, {"sed": "1"})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "my notes\nthat matter\n",
+        "item,amount\ntea,3\n",
+        "date,amount\n2024-01-01,3\n",
+        '{"system": "CE"}\n',
+        "one line without an end",
+        "system bleu\nCE 3\n",
+        "\ufeffitem;amount\n",
+    ],
+)
+def test_a_file_that_holds_no_such_rows_stays_as_it_is(path, content):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(content)
+    with pytest.raises(ValueError, match="rows.csv: "):
+        append_row(path, {"system": "CE", "bleu": "3", "date": "today"})
+    with open(path, encoding="utf-8") as f:
+        assert f.read() == content
+
+
+def test_rows_may_begin_with_a_byte_order_mark_and_lack_the_last_newline(path):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\ufeffsystem,bleu\r\nCE,3")
+    append_row(path, {"system": "EISL", "bleu": 4})
+    assert [row["bleu"] for row in read_rows(path)] == ["3", "4"]
+
+
+def test_an_empty_file_becomes_one_of_rows(path):
+    open(path, "w").close()
+    append_row(path, {"a": 1})
+    assert read_rows(path) == [{"a": "1"}]
