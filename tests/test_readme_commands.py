@@ -40,7 +40,7 @@ elif words and os.path.basename(words[0]).startswith("benchmark_"):
         "benchmark_steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
         "benchmark_growth.py": ["--scale", "0.02", "--repeats", "1"],
     }}[os.path.basename(words[0])]
-os.execv({sys.executable!r}, ["python", *words])
+os.execv({sys.executable!r}, [{sys.executable!r}, *words])
 """
 TRAIN = f"""#!{sys.executable}
 import os, sys

@@ -10,9 +10,8 @@ from tests.toy import ROOT, environment
 
 
 def shell(command, tmp_path):
-    (tmp_path / "rows.csv").write_text(
-        "system,bleu\n" + "".join(f"s{i},{i}\n" for i in range(9000))
-    )
+    rows = "".join(f"s{i},{i}\n" for i in range(9000))
+    (tmp_path / "rows.csv").write_text(f"system,bleu\n{rows}")
     return subprocess.run(
         ["bash", "-c", command.replace("PYTHON", sys.executable)],
         cwd=tmp_path,

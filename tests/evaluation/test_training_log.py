@@ -112,11 +112,10 @@ def test_logs_of_format_json(tmp_path):
     path = tmp_path / "log"
     head = "2024-01-01 00:00:00 | INFO |"
     lines = [
-        'train_inner | {"epoch": 1, "loss": "9", "num_updates": "50", "train_wall": "9", "wall": "7"}',
+        'train_inner | {"epoch": 1, "num_updates": "50", "train_wall": "9", "wall": "7"}',
         'valid | {"epoch": 1, "valid_loss": "8", "valid_bleu": "3.5", "valid_num_updates": "80"}',
-        'train | {"epoch": 1, "train_loss": "8", "train_num_updates": "80", "train_train_wall": "9", '
-        '"train_wall": "21"}',
-        'train_inner | {"epoch": 2, "loss": "9", "num_updates": "90", "train_wall": "1", "wall": "4"}',
+        'train | {"train_num_updates": "80", "train_train_wall": "9", "train_wall": "21"}',
+        'train_inner | {"epoch": 2, "num_updates": "90", "train_wall": "1", "wall": "4"}',
     ]
     path.write_text("".join(f"{head} {line}\n" for line in lines))
     assert training_effort(str(path)) == {"training_seconds": "25", "updates": "90"}
