@@ -6,6 +6,7 @@ import os
 import sys
 
 from . import __version__
+from .common.output import run_command
 
 DESCRIPTION = """\
 Prints the folder of the plugin, for fairseq's commands:
@@ -42,4 +43,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command(main, "python -m fairseq_eisl"))

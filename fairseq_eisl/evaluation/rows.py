@@ -20,7 +20,8 @@ def append_row(path: str, row: Mapping[str, Any]) -> None:
     (``<path>.lock`` beside it, gone afterwards). Needs a POSIX system.
 
     :raises ValueError: an empty row or column name, or a file that is no table of such rows:
-        most of its columns, or of the row's, are unknown to the other. It stays as it is.
+        it and the row have but one column in common, or less than half of the columns of the
+        narrower one. It stays as it is.
     :raises OSError: the file cannot be written.
     """
     if not row:
@@ -53,7 +54,8 @@ def _rows_like(path: str, row: Mapping[str, Any]) -> List[Row]:
         return []
     header, rows = _read(path)
     shared = len((set(header) & set(row)) - _ANYWHERE)
-    if not shared or 2 * shared < min(len(header), len(row)):
+    # One name in common may be chance: a list under "bleu", a sheet with a column "system".
+    if shared < min(2, len(row)) or 2 * shared < min(len(header), len(row)):
         shown = ", ".join(header)[:80]
         raise ValueError(
             f"{path}: this is no file of such rows (its first line is {shown!r}), it stays as it is"

@@ -127,13 +127,13 @@ def main(argv: Optional[List[str]] = None) -> int:
         fail(f"--noise {args.noise} draws random words: give them with --vocabulary FILE")
     if len(args.blank_symbol.split()) != 1:
         fail(f"--blank-symbol: one word is needed, not {args.blank_symbol!r}")
+    if sys.stdin is None:
+        fail("standard input is closed: the text is read from it")
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     try:
         context = Context(args.blank_symbol, vocabulary)
         corrupt_lines(lines_of(sys.stdin.buffer), sys.stdout, noise, args.seed, context)
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
-        sys.stdout = None
     except ValueError as err:
         fail(f"standard input, {err}")
     return 0

@@ -50,3 +50,23 @@ def test_a_file_that_is_missing_is_named(capsys):
 
     assert run_command(main, "name") == 1
     assert capsys.readouterr().err == "name: error: /nowhere/at/all: No such file or directory\n"
+
+
+def test_noise_ends_quietly_when_its_reader_goes(tmp_path):
+    command = "seq 100000 | PYTHON -m fairseq_eisl.noise --noise repeat:1 | head -1"
+    done = shell(f"{command}; echo ${{PIPESTATUS[1]}}", tmp_path)
+    assert done.stdout.splitlines()[-1] == "141" and done.stderr == ""
+
+
+def test_noise_without_an_input_is_one_line(tmp_path):
+    done = shell("PYTHON -m fairseq_eisl.noise --noise repeat:1 <&-", tmp_path)
+    assert done.returncode == 2 and "standard input is closed" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_the_folder_on_a_full_disk_is_one_line(tmp_path):
+    done = shell("PYTHON -m fairseq_eisl > /dev/full", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "python -m fairseq_eisl: error: standard output: No space left on device"
+    ]

@@ -45,14 +45,14 @@ def path(tmp_path):
 
 
 def test_new_columns_extend_old_rows(path):
-    append_row(path, {"a": 1, "b": None})
-    append_row(path, {"c": 0.5, "a": "x"})
+    append_row(path, {"a": 1, "s": 2, "b": None})
+    append_row(path, {"c": 0.5, "s": 3, "a": "x"})
     assert read_rows(path) == [
-        {"a": "1", "b": "", "c": ""},
-        {"a": "x", "b": "", "c": "0.5"},
+        {"a": "1", "s": "2", "b": "", "c": ""},
+        {"a": "x", "s": "3", "b": "", "c": "0.5"},
     ]
     with open(path, encoding="utf-8", newline="") as f:
-        assert f.read() == "a,b,c\n1,,\nx,,0.5\n"
+        assert f.read() == "a,s,b,c\n1,2,,\nx,3,,0.5\n"
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,9 @@ def test_select_names_what_there_is():
         "one line without an end",
         "system bleu\nCE 3\n",
         "\ufeffitem;amount\n",
+        "bleu\n",
+        "system,price\nCE,3\n",
+        "system\nbleu\n",
     ],
 )
 def test_a_file_that_holds_no_such_rows_stays_as_it_is(path, content):
