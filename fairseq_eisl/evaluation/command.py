@@ -36,6 +36,8 @@ _MORE = {"chrf": "chrF", "ter": "TER", "bleu_detok": "BLEU detokenised", "bleurt
 def score(args: argparse.Namespace) -> None:
     """Print the scores of one log; with ``--rows`` append them as a row."""
     extra = pairs("--set", args.set)
+    if args.rows == "":
+        raise Refused("--rows: a file is needed, not an empty name")
     references = read_reference(args.reference, plain=args.plain_words)
     hypotheses = read_hypotheses(
         f"--log {args.log}", args.log, args.reference, references, args.plain_words
@@ -228,6 +230,8 @@ def significance(args: argparse.Namespace) -> None:
     """Print a paired bootstrap; with ``--rows`` append a row for each system."""
     logs = pairs("--system", args.system, files=True)
     extra = pairs("--set", args.set)
+    if args.rows == "":
+        raise Refused("--rows: a file is needed, not an empty name")
     references = read_reference(args.reference, plain=args.plain_words)
     systems = {
         name: read_hypotheses(

@@ -259,7 +259,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         return 2
     except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
         _drop_output()
-        return 0
+        return 141
     except OSError as err:
         _drop_output()
         place = f"{err.filename}: " if err.filename else ""

@@ -102,7 +102,7 @@ def test_a_closed_pipe_and_missing_matplotlib(tmp_path, monkeypatch, capsys):
         raise BrokenPipeError
 
     monkeypatch.setattr(command, "_plan", closed)
-    assert command.main(["plan", str(SMOKE)]) == 0 and capsys.readouterr().err == ""
+    assert command.main(["plan", str(SMOKE)]) == 141 and capsys.readouterr().err == ""
 
 
 class _Recipe:
