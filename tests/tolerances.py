@@ -16,12 +16,17 @@ TOLERANCES = {
 }
 
 
-def assert_near(actual: Tensor, expected: Tensor, dtype: torch.dtype, what: str = ""):
-    """``actual`` equals ``expected`` up to the tolerance of ``dtype``; NaN equals nothing."""
+def assert_near(
+    actual: Tensor, expected: Tensor, dtype: torch.dtype, what: str = "", scale: float = 1.0
+):
+    """``actual`` equals ``expected`` up to the tolerance of ``dtype``; NaN equals nothing.
+
+    ``scale``: of numbers whose sum it is, where they nearly cancel and it is far smaller.
+    """
     assert actual.shape == expected.shape, f"{what}: {actual.shape} is not {expected.shape}"
     actual, expected = actual.detach().cpu().double(), expected.detach().cpu().double()
     relative, absolute = TOLERANCES[dtype]
-    scale = max(1.0, expected.abs().max().item()) if expected.numel() else 1.0
+    scale = max(scale, 1.0, expected.abs().max().item()) if expected.numel() else 1.0
     torch.testing.assert_close(
         actual, expected, rtol=relative, atol=absolute * scale, msg=lambda m: f"{what}: {m}"
     )

@@ -11,6 +11,9 @@ from .checks import decoding_columns
 from .recipe import noise_flags, noise_of, task_of, words
 from .stage import Stage, escaped, shell
 
+# The recipe has joined the pieces itself: words that look like pieces do not cost a training.
+_PLAIN = ["--plain-words"]
+
 
 def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     """Rows, in the order of the trainings and variants, pictures of them, and a page."""
@@ -31,7 +34,7 @@ def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
             **variant.columns,
         }
         command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out", "--reference", reference]
-        command += ["--training-log", f"{{{name}}}/log"]
+        command += ["--training-log", f"{{{name}}}/log", *_PLAIN]
         commands.append([*command, *rows, "--set", *_pairs(columns)])
     by_system = {system: name for name, system, _, _ in logs}
     curves = {escaped(system): f"{{{name}}}/log" for system, name in by_system.items()}
@@ -41,18 +44,14 @@ def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     command = [*evaluate, "curve", "--log", *(f"{name}={log}" for name, log in curves.items())]
     command += ["--out", "{out}/curve.png", "--start", "best" if chain else "zero"]
     commands.append([*command, f"--title={escaped(recipe.title)}"])
-    first = dict(recipe.variants[0].columns) if recipe.variants else {}
-    commands.append([*evaluate, "plot", *rows, *_where(first), "--out", "{out}/compare.png"])
-    if len({variant.columns.get("iterations") for variant in recipe.variants}) > 1:
-        first.pop("iterations", None)
-        command = [*evaluate, "iterations", *rows, *_where(first)]
-        commands.append([*command, "--out", "{out}/iterations.png"])
     # One test for each way to decode; the first system is the baseline.
     groups: Dict[str, list] = {}
     for name, system, stage, variant in logs:
         groups.setdefault(str(variant), []).append((name, system, stage, variant))
+    tested = False
     for group in groups.values():
         if len(group) > 1:
+            tested = True
             command = [*evaluate, "significance", "--reference", reference, "--system"]
             command += [f"{escaped(system)}={{{stage}}}/test.out" for _, system, stage, _ in group]
             each = [
@@ -62,8 +61,16 @@ def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
             # What holds for every system of the test.
             columns = {k: v for k, v in each[0].items() if all(e.get(k) == v for e in each)}
             columns.update(group[0][3].columns)
-            command += ["--rows", "{out}/significance.csv", "--set"]
+            command += [*_PLAIN, "--rows", "{out}/significance.csv", "--set"]
             commands.append([*command, *_pairs(columns)])
+    first = dict(recipe.variants[0].columns) if recipe.variants else {}
+    tests = ["--tests", "{out}/significance.csv"] if tested else []
+    command = [*evaluate, "plot", *rows, *_where(first), *tests]
+    commands.append([*command, "--out", "{out}/compare.png"])
+    if len({variant.columns.get("iterations") for variant in recipe.variants}) > 1:
+        first.pop("iterations", None)
+        command = [*evaluate, "iterations", *rows, *_where(first), *tests]
+        commands.append([*command, "--out", "{out}/iterations.png"])
     about: Dict[str, Any] = {
         "title": escaped(recipe.title),
         "settings": {escaped(key): escaped(value) for key, value in _settings(recipe).items()},
@@ -75,7 +82,7 @@ def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
     }
     about["systems"] = {escaped(s): about["systems"][escaped(s)] for s in by_system}
     files: List[Tuple[str, Any]] = [("report.json", about)]
-    command = [*evaluate, "report", "--run", "{out}", "--out", "{out}/report.html"]
+    command = [*evaluate, "report", "--run", "{out}", *_PLAIN, "--out", "{out}/report.html"]
     noises = {noise_of(recipe, name) for name in names}
     if recipe.published and noises == {recipe.published_for or recipe.noise}:
         files.append(("published.csv", escaped(_published(recipe))))

@@ -40,8 +40,11 @@ def test_blocks_change_nothing(build, monkeypatch, arch, flags, decoding):
     monkeypatch.setattr(eisl, "eisl_logit_terms", no_logits)
     same_loss, same_grads, same_log = step(made, layer="blocks")
     assert_near(same_loss, loss, torch.float32)
+    # A key's gradient is a sum that is zero for keys that all are moved alike: its rounding error
+    # is that of the gradients that come into the layer.
+    scale = max(grad.abs().max().item() for grad in grads.values())
     for name, grad in grads.items():
-        assert_near(same_grads[name], grad, torch.float32, name)
+        assert_near(same_grads[name], grad, torch.float32, name, scale)
     assert same_log.keys() == log.keys()
 
 

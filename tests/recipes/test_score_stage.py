@@ -1,0 +1,30 @@
+"""The commands of the last stage, in an order in which each finds what it reads."""
+
+import pytest
+
+from fairseq_eisl.recipes.schema import load
+from fairseq_eisl.recipes.stages import build
+from tests.recipes.conftest import SMOKE
+from tests.toy import ROOT
+
+
+@pytest.mark.parametrize("config", [SMOKE, ROOT / "configs/nat/cmlm_small.yaml"])
+def test_pictures_have_the_tests_that_were_made_before_them(config):
+    (stage,) = (each for each in build(load(str(config))) if each.name == "score")
+    made, drawn = False, 0
+    for command in stage.commands:
+        kind = command[3]
+        made = made or kind == "significance"
+        if kind in ("plot", "iterations"):
+            assert made and command[command.index("--tests") + 1] == "{out}/significance.csv"
+            drawn += 1
+        # What a recipe scores are words, whatever they look like.
+        assert ("--plain-words" in command) == (kind in ("score", "significance", "report"))
+    assert drawn == (1 if config == SMOKE else 2)
+
+
+def test_one_system_alone_has_no_test(tmp_path):
+    path = tmp_path / "one.yaml"
+    path.write_text(f"base: {SMOKE}\ntrain: {{ce: {{system: null}}}}\n")
+    (stage,) = (each for each in build(load(str(path))) if each.name == "score")
+    assert not [c for c in stage.commands if "--tests" in c or "significance" in c]
