@@ -49,6 +49,7 @@ def _examine(command: List[str], cuda: bool) -> Tuple[Optional[str], Optional[Pa
             _check_names(parser, words)
             name = _namer(parser, words)
             flag_values.check_numbers(args, name)
+            _check_values(args)
             if program == "fairseq-train":
                 flag_values.check_training(args, name)
                 launcher = command[: command.index(program)]
@@ -57,7 +58,6 @@ def _examine(command: List[str], cuda: bool) -> Tuple[Optional[str], Optional[Pa
                     raise ValueError(f"{found}, and torch finds no GPU here")
             if program == "fairseq-generate":
                 flag_values.check_decoding(args, name)
-            _check_values(args)
     except SystemExit:
         lines = [line for line in output.getvalue().splitlines() if ": error: " in line]
         message = lines[-1].split(": error: ", 1)[1] if lines else output.getvalue().strip()

@@ -143,7 +143,8 @@ def test_bad_values_with_a_minus_sign_get_the_message_of_their_flag(toy, flag, v
     from fairseq_eisl.recipes.flag_check import find_error
 
     command = ["fairseq-train", str(toy.bin), "--user-dir", USER_DIR, "--arch", "transformer"]
-    command += ["--max-tokens", "200", "--max-update", "1"]  # without an end it would be refused
+    # What a recipe needs: an end, a log that can be read.
+    command += ["--max-tokens", "200", "--max-update", "1", "--log-format", "simple"]
     error = find_error([*command, "--criterion", "eisl", flag, value])
     assert error and error.startswith(flag) and "expected one argument" not in error
     assert find_error([*command, "--criterion", "eisl", "--ngram", "-1,2"]) is None
