@@ -42,6 +42,7 @@ done
 for file in mono.{train,valid}."$target"; do
     [ ! -e "$plain/$file" ] || pieces encode --model "$dest/bpe.model" -- "$plain/$file" "$dest/$file"
 done
+rm -rf "$dest/dictionary"  # of an earlier run; fairseq-preprocess does not replace it
 run "$dest/dictionary.log" fairseq-preprocess -s "$source" -t "$target" --trainpref "$dest/train" \
     --destdir "$dest/dictionary" --joined-dictionary --dict-only
 dictionary="$dest/dictionary/dict.$target.txt"
