@@ -7,7 +7,6 @@ longer needed.
 import argparse
 import functools
 import os
-import pickle
 import types
 
 import numpy as np
@@ -116,7 +115,7 @@ def quieten_libnat():
 
 def explain_unreadable_checkpoints():
     """Resuming and generating from a file that is no checkpoint, or holds a class that the safe
-    loader refuses, ends in one line of ours instead of torch's page."""
+    loader refuses, ends in one line of ours instead of torch's page or a KeyError of fairseq's."""
     from fairseq import checkpoint_utils
 
     load = checkpoint_utils.load_checkpoint_to_cpu
@@ -126,13 +125,34 @@ def explain_unreadable_checkpoints():
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path, *args, **kwargs):
         try:
-            return load(path, *args, **kwargs)
-        except (pickle.UnpicklingError, EOFError, RuntimeError, IndexError) as err:
-            of_torch = not isinstance(err, (RuntimeError, IndexError)) or any(
-                word in str(err) for word in ("weights_only", "archive", "EOF", "empty list")
-            )
-            if not (of_torch and os.path.isfile(path)):
-                raise
-            raise ValueError(f"{path}: {why_unreadable(path, err)}") from err
+            state = load(path, *args, **kwargs)
+        except Exception as err:  # damage comes out as anything, from KeyError to UnicodeError
+            if os.path.isfile(path) and not isinstance(err, (OSError, MemoryError)):
+                _explain(path, err)
+            raise
+        _check_contents(path, state)
+        return state
 
     checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
+
+
+def _explain(path: str, error: Exception):
+    """Raise ValueError if the file is why ``error`` came of loading it."""
+    try:
+        state = torch.load(path, map_location="cpu")
+    except Exception as err:
+        raise ValueError(f"{path}: {why_unreadable(path, err)}") from error
+    _check_contents(path, state)
+
+
+def _check_contents(path: str, state):
+    if not (isinstance(state, dict) and "model" in state):
+        raise ValueError(
+            f"{path}: it holds a {type(state).__name__} without the entry 'model', so it is no "
+            "checkpoint that fairseq-train saved"
+        )
+    if not (state.get("cfg") or state.get("args") or "optimizer_history" in state):
+        raise ValueError(
+            f"{path}: it holds a model without its settings ('cfg' or 'args') and counts, so it is "
+            "no checkpoint that fairseq-train saved"
+        )

@@ -221,6 +221,40 @@ def test_numpy_stays_as_it_was(fresh):
     assert code == 0 and output.strip().endswith("changed []"), output
 
 
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ({}, "a dict without the entry 'model'"),
+        ([1, 2], "a list without the entry 'model'"),
+        (None, "a NoneType without"),
+        (torch.zeros(3), "a Tensor without"),
+        ({"model": {}}, "a model without its settings"),
+        (b"hello\n", "it is a text"),
+        (b"not a checkpoint\n", "it is a text"),
+    ],
+)
+def test_what_is_no_checkpoint_is_named_in_one_line(tmp_path, content, words):
+    path = tmp_path / "some.pt"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        torch.save(content, path)
+    with pytest.raises(ValueError, match=words) as caught:
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+
+
+def test_damaged_names_in_an_archive_are_damage(tmp_path):
+    path = tmp_path / "some.pt"
+    torch.save({"model": {"weight": torch.zeros(9)}}, path)
+    data = path.read_bytes()
+    for start in range(100, 240, 20):
+        path.write_bytes(data[:start] + b"\xff" * 60 + data[start + 60 :])
+        with pytest.raises(ValueError) as caught:
+            checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+
+
 def test_mending_twice_is_mending_once():
     before = len(torch.serialization.get_safe_globals())
     compat.apply()

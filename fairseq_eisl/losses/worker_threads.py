@@ -119,6 +119,7 @@ class _OnOneThread(torch.autograd.Function):
         with one_thread(), torch.set_grad_enabled(ctx.needs_input_grad[1]):
             ctx.inner = x.detach().requires_grad_(ctx.needs_input_grad[1])
             ctx.results = function(ctx.inner)
+        ctx.save_for_backward(x)
         results = tuple(result.detach() for result in ctx.results)
         ctx.mark_non_differentiable(
             *(new for new, old in zip(results, ctx.results) if not old.requires_grad)
@@ -126,14 +127,26 @@ class _OnOneThread(torch.autograd.Function):
         return results
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, *grads: Tensor):
         results = [r for r in ctx.results if r.requires_grad]
-        given = [g for r, g in zip(ctx.results, grads) if r.requires_grad]
+        given = [g.detach() for r, g in zip(ctx.results, grads) if r.requires_grad]
         with one_thread():
             # Its own saved tensors are needed again in a second backward of a kept graph.
             (grad,) = torch.autograd.grad(results, ctx.inner, given, retain_graph=True)
-        return None, grad
+        return None, _Once.apply(grad, *ctx.saved_tensors, *grads)
+
+
+class _Once(torch.autograd.Function):
+    """A gradient as it is, which depends on what it was made of: with ``create_graph`` no second
+    derivative goes missing without a word, whether or not the incoming gradient is in the graph."""
+
+    @staticmethod
+    def forward(ctx, grad: Tensor, *made_of: Tensor):
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor):
+        refuse_second_derivative("EISL")
 
 
 def on_one_thread(
@@ -142,7 +155,7 @@ def on_one_thread(
     """``function(x)`` with forward and backward on the calling thread alone, where that is a CPU.
 
     For many operations on few numbers. ``function`` must take all that needs a gradient as
-    ``x``. Differentiable once; what gives ``x`` has to refuse a second derivative.
+    ``x``. Differentiable once where it runs on one thread; a second derivative is refused.
     """
     if x.is_cuda or x.numel() > _FEW or torch.compiler.is_compiling():
         return function(x)

@@ -5,7 +5,13 @@ import threading
 import pytest
 import torch
 
-from fairseq_eisl.losses import EISLOptions, eisl_feature_terms, eisl_logit_terms, eisl_loss
+from fairseq_eisl.losses import (
+    EISLOptions,
+    eisl_feature_terms,
+    eisl_log_prob_terms,
+    eisl_logit_terms,
+    eisl_loss,
+)
 from fairseq_eisl.losses.worker_threads import InOrder, one_thread, spread
 
 
@@ -51,7 +57,7 @@ def test_an_error_is_raised_here_and_nobody_waits_for_ever(three_threads):
 
 
 @pytest.mark.parametrize("selection", ["gumbel", "softmax", "uniform", "hard", "sinkhorn"])
-@pytest.mark.parametrize("entrance", ["loss", "in place", "features"])
+@pytest.mark.parametrize("entrance", ["loss", "in place", "features", "log-probabilities"])
 def test_a_second_derivative_is_refused_beside_other_terms(selection, entrance):
     """A gradient penalty that is added to the loss: a partial gradient would go unnoticed."""
     torch.manual_seed(1)
@@ -61,6 +67,9 @@ def test_a_second_derivative_is_refused_beside_other_terms(selection, entrance):
     logits = leaf @ weight.t()
     if entrance == "features":
         terms = eisl_feature_terms(leaf, weight, None, targets, None, None, options, seeds)
+    elif entrance == "log-probabilities":
+        leaf = logits.detach().log_softmax(2).requires_grad_()
+        terms = eisl_log_prob_terms(leaf, targets, None, None, options, seeds)
     else:
         in_place = entrance == "in place"
         terms = eisl_logit_terms(logits, targets, None, None, options, seeds, in_place=in_place)
