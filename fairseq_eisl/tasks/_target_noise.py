@@ -66,6 +66,8 @@ class TargetNoise(TranslationTask):
     def __init__(self, cfg, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
         self.noise = parse_noise(_one_text(cfg.target_noise), flag="--target-noise")
+        if not self.noise.operators:
+            _say_idle(cfg)
         # Here, not when data are loaded: fairseq loads validation data first, and its buckets
         # die on today's numpy with a message of their own.
         for flag, value in (
@@ -216,6 +218,18 @@ class TargetNoise(TranslationTask):
         if self.cfg.eval_bleu and any("_bleu_sys_len" in log for log in logging_outputs):
             metrics.log_derived("bleu", _bleu)
         super().reduce_metrics(logging_outputs, criterion)
+
+
+def _say_idle(cfg: TargetNoiseConfig):
+    """One line on the flags of the noise that were set where there is none."""
+    fields = TargetNoiseConfig.__dataclass_fields__
+    given = [
+        "--" + name.replace("_", "-")
+        for name in fields
+        if name.startswith("target_noise_") and str(getattr(cfg, name)) != str(fields[name].default)
+    ]
+    if given:
+        logger.warning(f"{', '.join(given)}: no effect without --target-noise")
 
 
 def _one_text(noise: Any) -> str:
