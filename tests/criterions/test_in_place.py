@@ -3,42 +3,70 @@
 import pytest
 import torch
 
-from fairseq_eisl.criterions import eisl as module
+from fairseq_eisl.criterions import _nat, eisl
 from tests.toy import setup
 
+MODELS = [  # and the module that asks whether it may
+    ("transformer", eisl),
+    ("nonautoregressive_transformer", _nat),
+]
+ENDINGS = {
+    "tanh": torch.tanh,
+    "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "sigmoid": torch.sigmoid,
+    "linear": lambda x: x,
+    "scaled": lambda x: 2 * x,
+}
 
-def gradients(data, ending, **options):
-    """Of every parameter, after one batch through a decoder whose output ends in ``ending``."""
-    _, task, model, criterion = built = setup(str(data), **options)
-    kind = type(model.decoder)
 
-    class Ends(kind):
+def updates(data, arch, ending, count=3):
+    """The gradients of each of a few updates of a decoder whose output ends in ``ending``."""
+    made = setup(str(data), arch=arch)
+
+    class Ends(type(made.model.decoder)):
         def output_layer(self, features):
             return ending(super().output_layer(features))
 
-    model.decoder.__class__ = Ends
-    torch.manual_seed(3)
-    loss, _, _ = criterion(model, built.sample(["w1 w2 w3", "w4 w1"]))
-    loss.backward()
-    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    made.model.decoder.__class__ = Ends
+    sample = made.sample(["w1 w2 w3", "w4 w1"])
+    optimizer = torch.optim.SGD(made.model.parameters(), lr=1e-3)
+    found = []
+    for update in range(count):
+        torch.manual_seed(update)
+        optimizer.zero_grad()
+        made.criterion(made.model, sample)[0].backward()
+        named = made.model.named_parameters()
+        found.append({name: p.grad.clone() for name, p in named if p.grad is not None})
+        optimizer.step()
+    return found
 
 
-@pytest.mark.parametrize(
-    "ending",
-    [torch.tanh, lambda x: torch.log_softmax(x, -1), torch.sigmoid, lambda x: x, lambda x: 2 * x],
-    ids=["tanh", "log_softmax", "sigmoid", "linear", "scaled"],
-)
-def test_a_decoder_that_ends_in_an_operation_trains(toy, monkeypatch, ending):
-    found = gradients(toy.bin, ending)
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("arch, module", MODELS)
+def test_a_decoder_that_ends_in_an_operation_trains(toy, monkeypatch, arch, module, ending):
+    found = updates(toy.bin, arch, ENDINGS[ending])
     monkeypatch.setattr(module, "may_overwrite", lambda logits: False)
-    expected = gradients(toy.bin, ending)
-    assert expected.keys() == found.keys() and len(found) > 10
-    for name, gradient in expected.items():
-        torch.testing.assert_close(found[name], gradient)
+    expected = updates(toy.bin, arch, ENDINGS[ending])
+    assert len(found) == 3 and any(grad.abs().sum() > 0 for grad in found[-1].values())
+    for ours, theirs in zip(found, expected):
+        assert ours.keys() == theirs.keys() and len(ours) > 10
+        for name, gradient in theirs.items():
+            torch.testing.assert_close(ours[name], gradient)
 
 
-@pytest.mark.parametrize("ending", [torch.tanh, lambda x: torch.log_softmax(x, -1)])
-def test_the_test_can_fail(toy, monkeypatch, ending):
+@pytest.mark.parametrize("ending", ["tanh", "log_softmax"])
+@pytest.mark.parametrize("arch, module", MODELS)
+def test_that_test_fails_where_all_is_overwritten(toy, monkeypatch, arch, module, ending):
     monkeypatch.setattr(module, "may_overwrite", lambda logits: True)
     with pytest.raises(RuntimeError, match="in-?place"):
-        gradients(toy.bin, ending)
+        updates(toy.bin, arch, ENDINGS[ending])
+
+
+@pytest.mark.parametrize("arch, module", MODELS)
+def test_a_plain_layer_is_overwritten(toy, monkeypatch, arch, module):
+    """Else the comparison above would compare a path with itself."""
+    asked = module.may_overwrite
+    said = []
+    monkeypatch.setattr(module, "may_overwrite", lambda x: said.append(asked(x)) or said[-1])
+    updates(toy.bin, arch, ENDINGS["linear"], count=1)
+    assert said == [True]
