@@ -116,10 +116,15 @@ def _is_quiet(override: Override) -> bool:
     return override.path[0] in _QUIET
 
 
+def _is_place(override: Override) -> bool:
+    """Whether the value is a file or folder of this machine."""
+    return override.key in _PLACES or override.path[-1].endswith("weights")
+
+
 def _described(override: Override) -> str:
     """An override for rows: of a place, its last part."""
     key, _, value = override.shown.partition("=")
-    if key in _PLACES or override.path[-1] == "weights":
+    if _is_place(override):
         value = os.path.basename(value.rstrip("/"))
     return f"{key}={value}"
 
@@ -129,9 +134,7 @@ def _title(title: str, template: str, changed: List[Override]) -> str:
     told = [
         override.shown
         for override in changed
-        if f"${{{override.key}}}" not in template
-        and override.key not in _PLACES
-        and override.path[-1] != "weights"
+        if f"${{{override.key}}}" not in template and not _is_place(override)
     ]
     text = ", ".join(told)
     text = text if len(text) <= _TITLE else text[: _TITLE - 3] + "..."

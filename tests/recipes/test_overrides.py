@@ -131,3 +131,11 @@ def test_a_row_takes_the_overrides(tmp_path):
         (row,) = csv.DictReader(f)
     assert row["overrides"] == "noise=blank:0.3 generate.beam=2" and row["beam"] == "2"
     assert as_table([row])
+
+
+def test_a_file_of_this_machine_is_its_name_in_rows_and_not_in_the_title(tmp_path):
+    weights = tmp_path / "start.pt"
+    weights.touch()
+    recipe = load(str(SMOKE), [f"train.ce.flags.init-weights={weights}", "generate.beam=3"])
+    assert "train.ce.flags.init-weights=start.pt" in recipe.overrides
+    assert str(tmp_path) not in recipe.title and "generate.beam=3" in recipe.title
