@@ -38,7 +38,7 @@ elif words and os.path.basename(words[0]).startswith("benchmark_"):
     words += {{
         "benchmark_losses.py": ["--sizes", "2x4x100", "--repeats", "1"],
         "benchmark_steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
-        "benchmark_growth.py": ["--scale", "0.02", "--repeats", "1"],
+        "benchmark_growth.py": ["--scale", "0.05", "--repeats", "1"],
     }}[os.path.basename(words[0])]
 os.execv({sys.executable!r}, [{sys.executable!r}, *words])
 """
