@@ -8,13 +8,16 @@ import time
 
 import pytest
 
+from fairseq_eisl.recipes.processes import stopping
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError
 from fairseq_eisl.recipes.stages import Stage
 from tests.toy import ROOT
 
 PROGRAM = """
-import sys
+import signal, sys
+for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(each, signal.SIG_DFL)  # pytest may run with nohup or in the background
 from fairseq_eisl.recipes import command
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.stages import Stage
@@ -43,6 +46,17 @@ def test_a_signal_ends_the_commands_too(tmp_path, number):
     assert process.returncode == 128 + number and f"stopped by {number.name}" in error
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+def test_a_signal_that_was_ignored_before_stays_ignored():
+    """As nohup, and a shell that puts a command into the background, want it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_training_without_an_update_is_named_with_its_log(tmp_path):
