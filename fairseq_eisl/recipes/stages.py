@@ -1,7 +1,7 @@
 """A recipe as stages: the stock command lines, what each reads, and where it writes."""
 
 import os
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from omegaconf import DictConfig
 
@@ -71,9 +71,24 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
     return stages
 
 
-def _script(name: str) -> Tuple[str, str]:
-    """A script of scripts/prepare as a word of a command, and as a file."""
-    return f"{{root}}/scripts/prepare/{name}", os.path.join(ROOT, "scripts", "prepare", name)
+_SENTENCES = ("scripts/prepare/sentences.py", "fairseq_eisl/common/prepared_text.py",
+              "fairseq_eisl/common/text_lines.py")  # fmt: skip
+# What else a script of scripts/prepare runs or reads of the checkout: its results change with it.
+_RUNS: Dict[str, Tuple[str, ...]] = {
+    "toy.sh": ("data/toy_corpus.py",),
+    "multi30k.sh": ("scripts/prepare/multi30k.sha256", *_SENTENCES),
+    "text.sh": _SENTENCES,
+    "wmt.sh": ("scripts/prepare/text.sh", *_SENTENCES),
+    "encode_sentencepiece.sh": ("scripts/prepare/sentencepiece_bpe.py", *_SENTENCES),
+    "encode_gpt2.sh": _SENTENCES,
+    "distilled.py": ("fairseq_eisl/evaluation/generation_log.py", _SENTENCES[-1]),
+}
+
+
+def _script(name: str) -> Tuple[str, Tuple[str, ...]]:
+    """A script of scripts/prepare as a word of a command, and the files on which it depends."""
+    files = (f"scripts/prepare/{name}", *_RUNS.get(name, ()))
+    return f"{{root}}/scripts/prepare/{name}", tuple(os.path.join(ROOT, file) for file in files)
 
 
 def _files(folder: Optional[str]) -> Tuple[str, ...]:
@@ -86,7 +101,7 @@ def _files(folder: Optional[str]) -> Tuple[str, ...]:
 def _data_stages(recipe: DictConfig) -> List[Stage]:
     data = recipe.data
     source, target = data.source, data.target
-    word, file = _script(f"{data.prepare}.sh")
+    word, files = _script(f"{data.prepare}.sh")
     command = ["bash", word, "{out}"]
     if data.prepare == "text":  # a corpus of one's own, in any two languages
         command += [escaped(source), escaped(target)]
@@ -95,24 +110,24 @@ def _data_stages(recipe: DictConfig) -> List[Stage]:
         command.append("--monolingual")
     if data.folder is not None:
         command += ["--data", escaped(os.path.abspath(data.folder))]
-    stages = [Stage("prepare", (tuple(command),), reads=(file, *_files(data.folder)))]
+    stages = [Stage("prepare", (tuple(command),), reads=(*files, *_files(data.folder)))]
     text, dictionary = "prepare", []
     if data.pieces != Pieces.none:
         text = "encode"
-        word, file = _script(f"encode_{data.pieces.name}.sh")
+        word, files = _script(f"encode_{data.pieces.name}.sh")
         command = ["bash", word, "{prepare}", "{out}"]
         command += [source, target]
         if data.pieces == Pieces.sentencepiece:
             command += [str(data.vocabulary), *([escaped(data.blank)] if data.blank else [])]
             dictionary = ["--srcdict", "{encode}/dict.txt"]
-            reads: Tuple[str, ...] = (file,)
+            reads = files
         else:
             folder = os.path.abspath(data.gpt2)
             command += [escaped(folder)]
             shared = escaped(os.path.join(folder, "dict.txt"))
             dictionary = ["--srcdict", shared, "--tgtdict", shared]
             names = ("encoder.json", "vocab.bpe", "dict.txt")
-            reads = (file, *(os.path.join(folder, name) for name in names))
+            reads = (*files, *(os.path.join(folder, name) for name in names))
         stages.append(Stage("encode", (tuple(command),), ("prepare",), reads))
     command = ["fairseq-preprocess", "-s", source, "-t", target]
     for split in SPLITS:
@@ -176,7 +191,7 @@ def _distillation(recipe: DictConfig, device: List[str]) -> List[Stage]:
         stdout="train.out",
         gpus=recipe.gpus,
     )
-    word, file = _script("distilled.py")
+    word, files = _script("distilled.py")
     pairs = f"{{{text}}}/train.{source}"
     command = ["python", word, "--log", "{distil}/train.out", "--source", pairs]
     lines = [[*command, "--out", f"{{out}}/text/train.{target}"]]
@@ -192,7 +207,7 @@ def _distillation(recipe: DictConfig, device: List[str]) -> List[Stage]:
         [*command, *map(escaped, words(recipe.preprocess))],
     ]
     needs = ("distil", text, "preprocess")
-    return [translate, Stage("preprocess_distilled", tuple(map(tuple, lines)), needs, (file,))]
+    return [translate, Stage("preprocess_distilled", tuple(map(tuple, lines)), needs, files)]
 
 
 def _training(recipe: DictConfig, name: str, training: DictConfig, device: List[str]) -> Stage:

@@ -34,6 +34,7 @@ from .cell_names import cell_names
 from .progress import duration, say
 from .runner import as_text, write_whole
 from .schema import ROOT, RecipeError, load, parse, read_config
+from .yaml_text import read_yaml
 
 
 @dataclass
@@ -137,8 +138,8 @@ def _axis(text: str) -> Tuple[str, List[str]]:
 
 def _is_sweep(path: str) -> bool:
     """Whether a file has the keys of a sweep, not of a recipe."""
-    content = parse(path, lambda: OmegaConf.load(path))
-    return OmegaConf.is_dict(content) and ("axes" in content or "recipe" in content)
+    content = read_yaml(path)
+    return isinstance(content, dict) and ("axes" in content or "recipe" in content)
 
 
 def command_of(sweep: DictConfig, cell: Cell, runs: str) -> List[str]:
