@@ -17,7 +17,7 @@ from .worker_threads import one_thread, refuse_second_derivative, spread
 
 # Logits that a thread works on at a time: small enough for a CPU's cache, large enough that
 # the loop costs nothing.
-_CPU_BLOCK = 2**18
+_CPU_BLOCK = 2**19
 _CUDA_BLOCK = 2**26
 
 
@@ -96,7 +96,11 @@ class _Gradient(torch.autograd.Function):
                 result = torch.mul(part, row[block], out=out[block] if direct else part)
                 picked = result.gather(2, index[block]) + grad[block]
                 result.scatter_(2, index[block], picked)
-                if used is not None:  # not even a NaN may pass from an unused position
+                # Not even a NaN may pass from an unused position. On a CPU only those rows are
+                # touched; on a GPU finding them would make the host wait.
+                if used is not None and cpu:
+                    result[~used[block]] = 0.0
+                elif used is not None:
                     result.masked_fill_(~used[block].unsqueeze(2), 0.0)
                 if not direct:
                     out[block] = result
