@@ -16,14 +16,15 @@ from torch.autograd.graph import Node
 from .worker_threads import one_thread, refuse_second_derivative, spread
 
 # Logits that a thread works on at a time: small enough for a CPU's cache, large enough that
-# the loop costs nothing.
-_CPU_BLOCK = 2**19
+# the loop costs nothing; of few logits a part, so that every thread gets some.
+_CPU_BLOCK, _CPU_PARTS = 2**20, 16
 _CUDA_BLOCK = 2**26
 
 
 def _blocks(logits: Tensor) -> Iterator[Tuple[slice, slice]]:
     """Slices of sentences and positions, about one block's worth of logits each."""
-    size = _CUDA_BLOCK if logits.is_cuda else _CPU_BLOCK
+    few = -(-logits.numel() // _CPU_PARTS)
+    size = _CUDA_BLOCK if logits.is_cuda else min(_CPU_BLOCK, max(2**16, few))
     batch, positions, vocabulary = logits.shape
     rows = max(1, min(size // max(1, vocabulary), positions))
     sentences = max(1, size // max(1, positions * vocabulary))
@@ -96,16 +97,15 @@ class _Gradient(torch.autograd.Function):
                 result = torch.mul(part, row[block], out=out[block] if direct else part)
                 picked = result.gather(2, index[block]) + grad[block]
                 result.scatter_(2, index[block], picked)
-                # Not even a NaN may pass from an unused position. On a CPU only those rows are
-                # touched; on a GPU finding them would make the host wait.
-                if used is not None and cpu:
-                    result[~used[block]] = 0.0
-                elif used is not None:
+                # Not even a NaN may pass from an unused position.
+                if used is not None and not cpu:
                     result.masked_fill_(~used[block].unsqueeze(2), 0.0)
                 if not direct:
                     out[block] = result
 
             spread(work, list(_blocks(logits)), threads)
+            if used is not None and cpu:  # the unused rows alone: a GPU would wait to find them
+                out[(~used).nonzero(as_tuple=True)] = 0.0
         return out
 
     @staticmethod
