@@ -21,8 +21,7 @@ from benchmark_losses import Work, orders_of, synchronise
 
 from fairseq_eisl.evaluation.provenance import provenance
 from fairseq_eisl.evaluation.rows import append_row
-from fairseq_eisl.losses.eisl import EISLOptions, EISLTerms, cost_sums, eisl_terms
-from fairseq_eisl.losses.worker_threads import on_one_thread
+from fairseq_eisl.losses import EISLOptions, eisl_from_log_probs
 
 BASE = {"B": 16, "T": 32, "V": 8000}
 GRIDS = {"B": (8, 16, 32, 64), "T": (16, 32, 64, 128), "V": (4000, 8000, 16000, 32000)}
@@ -44,27 +43,15 @@ def medians(calls, repeats, device, label):
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
-def eisl_from_cost(cost, targets, ngrams):
-    """What comes after the (B, T, S) log-probabilities."""
-    options = EISLOptions(ngrams)
-    mask = torch.ones_like(targets, dtype=torch.bool)
-    seeds = torch.arange(len(targets), device=targets.device)
-
-    def terms(cost):
-        cost = cost.clamp(min=options.floor)
-        zero, sums = cost[:, :0].sum((1, 2)), cost_sums(cost, options)
-        return eisl_terms(sums, zero, mask, mask, options, seeds)
-
-    return EISLTerms(*on_one_thread(terms, cost)).total().sum()
-
-
-def from_cost(batch, length, ngrams, device):
+def from_log_probs(batch, length, ngrams, device):
     """The part that works on T x S numbers: forward and backward from them."""
-    cost = torch.randn(batch, length, length).to(device).requires_grad_()
+    log_probs = torch.randn(batch, length, length).to(device).requires_grad_()
     targets = torch.zeros(batch, length, dtype=torch.int64, device=device)
+    options = {"options": EISLOptions(ngrams), "generator": torch.arange(batch, device=device)}
 
     def call():
-        torch.autograd.grad(eisl_from_cost(cost, targets, ngrams), cost)
+        loss = eisl_from_log_probs(log_probs, targets, **options).total().sum()
+        torch.autograd.grad(loss, log_probs)
 
     return call
 
@@ -113,7 +100,7 @@ def main():
         rows.append({"what": f"exponent of {axis}", "value": f"{slope:.2f}", "ms": ""})
     batch, length, vocabulary = (scaled({**BASE, "T": GRIDS["T"][-1]}[k]) for k in "BTV")
     work = Work("eisl", (batch, length, vocabulary), ngrams, dtype, device)
-    calls = {"loss": work.step, "part": from_cost(batch, length, ngrams, device)}
+    calls = {"loss": work.step, "part": from_log_probs(batch, length, ngrams, device)}
     calls["training step"] = training_step(batch, length, vocabulary, args.ngrams, dtype, device)
     found = medians(calls, args.repeats, device, "T x S")
     for whole in ("loss", "training step"):

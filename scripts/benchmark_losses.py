@@ -37,8 +37,8 @@ WIDTH = 512  # of the features
 def eisl_of(terms_of, outputs, targets, ngrams, **options):
     """The sum over sentences without padding; ``outputs``: logits, or features and weights."""
     seeds = torch.arange(len(targets), device=targets.device)
-    rest = (targets, None, None, EISLOptions(ngrams), seeds)
-    return terms_of(*outputs, *rest, **options).total().sum()
+    options = {"options": EISLOptions(ngrams), "generator": seeds, **options}
+    return terms_of(*outputs, targets, **options).total().sum()
 
 
 def eisl(logits, targets, ngrams):

@@ -2,16 +2,21 @@
 
 from .eisl import (
     EISLLoss,
-    EISLOptions,
-    EISLTerms,
     eisl_feature_terms,
     eisl_log_prob_terms,
     eisl_logit_terms,
     eisl_loss,
 )
-from .exact import exact_autoregressive_eisl
+from .eisl_options import EISLOptions
+from .eisl_terms import (
+    EISLTerms,
+    NGramLogProbs,
+    eisl_from_log_probs,
+    eisl_from_ngram_log_probs,
+)
+from .exact_autoregressive import exact_autoregressive_eisl
 from .feature_log_probs import feature_log_probs
-from .slots import SPECIALS, SlotTerms, slot_terms
+from .nat_slots import SPECIALS, Slots, SlotTerms, slot_terms
 from .token_log_probs import may_overwrite, token_log_probs
 
 __all__ = [
@@ -19,8 +24,12 @@ __all__ = [
     "EISLLoss",
     "EISLOptions",
     "EISLTerms",
+    "NGramLogProbs",
     "SlotTerms",
+    "Slots",
     "eisl_feature_terms",
+    "eisl_from_log_probs",
+    "eisl_from_ngram_log_probs",
     "eisl_log_prob_terms",
     "eisl_logit_terms",
     "eisl_loss",

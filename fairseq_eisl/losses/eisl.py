@@ -1,194 +1,29 @@
 """The Edit-Invariant Sequence Loss (Liu et al., NAACL 2022, arXiv 2106.15078)."""
 
-import math
-from dataclasses import dataclass
-from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from . import random_numbers
+from .eisl_options import DEFAULTS, EISLOptions, check_reduction, reduce_sentences
+from .eisl_terms import EISLTerms, eisl_from_log_probs
 from .feature_log_probs import feature_log_probs
-from .masking import (
-    check_mask,
-    checked_ids,
-    copies,
-    longest_run,
-    resolve_orders,
-    widen,
-    window_mask,
-)
-from .position_selection import SELECTION_ON, SELECTIONS, select_positions
+from .ngrams import check_mask, checked_ids
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
-from .worker_threads import on_one_thread
-
-REDUCTIONS = ("mean", "sum", "none")
-
-
-def _finite(value) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def check_reduction(reduction: str):
-    """Raise ValueError unless it is one of ``REDUCTIONS``."""
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction={reduction!r} is unknown; choose from {', '.join(REDUCTIONS)}")
-
-
-@dataclass(frozen=True)
-class EISLOptions:
-    """The options of :func:`eisl_loss`, checked once."""
-
-    ngrams: Sequence[int] = (2, 3, 4)
-    weights: Optional[Sequence[float]] = None
-    selection: str = "gumbel"
-    temperature: float = 1.0
-    selection_on: str = "log_prob"
-    floor: float = -20.0
-    normalize: bool = True
-
-    def __post_init__(self):
-        ngrams = tuple(self.ngrams) if isinstance(self.ngrams, Iterable) else ()
-        if not ngrams or not all(type(n) is int for n in ngrams):
-            raise ValueError(f"ngrams must be one or more integers, not {self.ngrams!r}")
-        weights = (1.0 / len(ngrams),) * len(ngrams) if self.weights is None else self.weights
-        weights = tuple(weights) if isinstance(weights, Iterable) else (weights,)
-        if len(weights) != len(ngrams):
-            raise ValueError(
-                f"weights must have one number for each of the {len(ngrams)} ngrams {ngrams}, "
-                f"not {len(weights)}: {weights}"
-            )
-        if not all(_finite(w) and w >= 0 for w in weights) or not sum(weights) > 0:
-            raise ValueError(
-                f"weights must be finite numbers, not negative and not all 0: {weights}"
-            )
-        for name, value, choices in (
-            ("selection", self.selection, SELECTIONS),
-            ("selection_on", self.selection_on, SELECTION_ON),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name}={value!r} is unknown; choose from {', '.join(choices)}")
-        if not (_finite(self.temperature) and self.temperature > 0):
-            raise ValueError(f"temperature must be a number above 0, not {self.temperature!r}")
-        if not (_finite(self.floor) and self.floor < 0):
-            raise ValueError(f"floor must be a finite log-probability below 0, not {self.floor!r}")
-        object.__setattr__(self, "ngrams", ngrams)
-        object.__setattr__(self, "weights", weights)
-
-    @property
-    def order_weights(self) -> Tuple[float, ...]:
-        """One weight for each order, equal ones where none were given."""
-        return tuple(self.weights or ())
-
-    def without_noise(self) -> "EISLOptions":
-        """The same with ``softmax`` in place of ``gumbel``: a repeatable value."""
-        if self.selection != "gumbel":
-            return self
-        return EISLOptions(**{**self.__dict__, "selection": "softmax"})
-
-    def possible_orders(self, room: int) -> Sequence[int]:
-        """The orders that some sentence of at most ``room`` tokens may use."""
-        used = {n for n, weight in zip(self.ngrams, self.order_weights) if weight > 0}
-        if min(used) < 1:  # relative to the length: any order
-            return range(1, room + 1)
-        fallbacks = set(range(1, min(used)))
-        return sorted(n for n in fallbacks | used if n <= room)
-
-
-class EISLTerms(NamedTuple):
-    """EISL by sentence (B) and by order (K given orders, then the fallback order)."""
-
-    losses: Tensor
-    """(B, K + 1) L_n in nats; zero where a sentence does not use the order."""
-    weights: Tensor
-    """(B, K + 1) the weight of each order, zero where it is not used."""
-    entropy: Tensor
-    """(B, K + 1) mean entropy of the position selection in nats, without gradient."""
-
-    def total(self) -> Tensor:
-        """(B,) the loss of each sentence."""
-        return (self.losses * self.weights).sum(1)
-
-
-def eisl_terms(
-    order_sums: Iterable[Tuple[int, Tensor]],
-    attached_zero: Tensor,
-    output_mask: Tensor,
-    target_mask: Tensor,
-    options: EISLOptions,
-    seeds: Optional[Tensor],
-    learned: Optional[Tensor] = None,
-    targets: Optional[Tensor] = None,
-) -> EISLTerms:
-    """EISL from the log-probabilities of n-grams.
-
-    Args:
-        order_sums: pairs (n, sums), n rising; ``sums[b, t, s]`` is the log-probability
-            in nats of the target n-gram at s placed at candidate position t,
-            shape (B, T - n + 1, S - n + 1).
-        attached_zero: (B,) zeros that belong to the graph, the loss of empty sentences.
-        output_mask, target_mask: (B, T) and (B, S) bool.
-        seeds: (B,) int64 of the Gumbel noise; needed for ``selection="gumbel"``.
-        learned: (B, S) bool; only n-grams that hold at least one such target token
-            count. All tokens, if None.
-        targets: (B, S) int64, for ``selection="sinkhorn"``, to which equal n-grams are one.
-    """
-    dtype = attached_zero.dtype
-    orders, weights = resolve_orders(
-        options.ngrams, options.order_weights, longest_run(output_mask), longest_run(target_mask)
-    )
-    losses = attached_zero.unsqueeze(1).expand(orders.shape)
-    entropies = torch.zeros_like(losses)
-    for n, sums in order_sums:
-        used = orders.eq(n) & weights.gt(0)
-        if not used.is_cuda and not used.any():
-            continue  # on CUDA, looking would cost more than the empty work
-        at, grams = window_mask(output_mask, n), window_mask(target_mask, n)
-        if learned is not None:
-            grams = grams & ~window_mask(~learned, n)
-        real = at.unsqueeze(2) & grams.unsqueeze(1)
-        scores = (sums / n if options.normalize else sums).masked_fill(~real, 0.0)
-        noise = None
-        if options.selection == "gumbel":
-            assert seeds is not None
-            noise = random_numbers.gumbel(random_numbers.fold(seeds, n), *scores.shape[1:])
-        often = None
-        if options.selection == "sinkhorn":
-            assert targets is not None
-            often = copies(targets, grams, n)
-        q, entropy = select_positions(
-            *(scores, at, options.selection, options.temperature, options.selection_on),
-            *(noise, often),
-        )
-        count = grams.sum(1).clamp(min=1)
-        loss = -(q * scores).sum((1, 2)) / count
-        entropy = entropy.masked_fill(~grams, 0.0).sum(1) / count
-        losses = losses + torch.where(used, loss.unsqueeze(1), 0.0)
-        entropies = entropies + torch.where(used, entropy.unsqueeze(1), 0.0)
-    return EISLTerms(losses, weights.to(dtype), entropies)
-
-
-def cost_sums(cost: Tensor, options: EISLOptions) -> Iterator[Tuple[int, Tensor]]:
-    """All n-gram sums of a (B, T, S) cost tensor that the options may need."""
-    orders = options.possible_orders(min(cost.size(1), cost.size(2)))
-    sums = cost
-    for n in range(1, max(orders, default=0) + 1):
-        sums = widen(sums, cost, n) if n > 1 else cost
-        if n in orders:
-            yield n, sums
 
 
 def eisl_logit_terms(
     logits: Tensor,
     targets: Tensor,
-    output_mask: Optional[Tensor],
-    target_mask: Optional[Tensor],
-    options: EISLOptions,
+    *,
+    output_mask: Optional[Tensor] = None,
+    target_mask: Optional[Tensor] = None,
+    options: EISLOptions = DEFAULTS,
     generator: Seeds = None,
     in_place: bool = False,
 ) -> EISLTerms:
-    """:func:`eisl_terms` of logits and targets; arguments as :func:`eisl_loss`.
+    """:func:`eisl_from_log_probs` of (B, T, V) logits; arguments as :func:`eisl_loss`.
 
     ``in_place``: the backward may overwrite the logits (see :func:`token_log_probs`).
     """
@@ -198,33 +33,30 @@ def eisl_logit_terms(
             f"not {logits.dtype} of shape {tuple(logits.shape)}"
         )
 
-    def cost(used: Tensor, ids: Tensor) -> Tensor:
-        return token_log_probs(logits, ids, used, in_place)
+    def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
+        return token_log_probs(logits, targets, used, in_place)
 
-    batch, positions, vocabulary = logits.shape
-    shape = (batch, positions, vocabulary)
-    return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, logits)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return _terms(log_probs_of, logits, logits.size(2), targets, masks, options, generator)
 
 
 def eisl_log_prob_terms(
     log_probs: Tensor,
     targets: Tensor,
-    output_mask: Optional[Tensor],
-    target_mask: Optional[Tensor],
-    options: EISLOptions,
+    *,
+    output_mask: Optional[Tensor] = None,
+    target_mask: Optional[Tensor] = None,
+    options: EISLOptions = DEFAULTS,
     generator: Seeds = None,
 ) -> EISLTerms:
     """:func:`eisl_logit_terms` of (B, T, V) log-probabilities in nats, taken as they are."""
 
-    def cost(used: Tensor, ids: Tensor) -> Tensor:
-        index = ids.unsqueeze(1).expand(-1, log_probs.size(1), -1)
+    def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
+        index = targets.unsqueeze(1).expand(-1, log_probs.size(1), -1)
         return log_probs.gather(2, index).masked_fill(~used.unsqueeze(2), 0.0)
 
-    batch, positions, vocabulary = log_probs.shape
-    shape = (batch, positions, vocabulary)
-    return _cost_terms(
-        cost, shape, targets, output_mask, target_mask, options, generator, log_probs
-    )
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return _terms(log_probs_of, log_probs, log_probs.size(2), targets, masks, options, generator)
 
 
 def eisl_feature_terms(
@@ -232,49 +64,42 @@ def eisl_feature_terms(
     weight: Tensor,
     bias: Optional[Tensor],
     targets: Tensor,
-    output_mask: Optional[Tensor],
-    target_mask: Optional[Tensor],
-    options: EISLOptions,
+    *,
+    output_mask: Optional[Tensor] = None,
+    target_mask: Optional[Tensor] = None,
+    options: EISLOptions = DEFAULTS,
     generator: Seeds = None,
 ) -> EISLTerms:
     """:func:`eisl_logit_terms` of the logits ``features @ weight.T + bias``, which are never
     built; arguments as :func:`feature_log_probs` and :func:`eisl_loss`."""
 
-    def cost(used: Tensor, ids: Tensor) -> Tensor:
-        return feature_log_probs(features, weight, ids, used, bias)
+    def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
+        return feature_log_probs(features, weight, targets, used, bias)
 
-    shape = (features.size(0), features.size(1), weight.size(0))
-    return _cost_terms(cost, shape, targets, output_mask, target_mask, options, generator, features)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return _terms(log_probs_of, features, weight.size(0), targets, masks, options, generator)
 
 
-def _cost_terms(
-    cost_of: Callable[[Tensor, Tensor], Tensor],
-    shape: Tuple[int, int, int],
+def _terms(
+    log_probs_of: Callable[[Tensor, Tensor], Tensor],
+    outputs: Tensor,
+    vocabulary: int,
     targets: Tensor,
-    output_mask: Optional[Tensor],
-    target_mask: Optional[Tensor],
+    masks: Dict[str, Optional[Tensor]],
     options: EISLOptions,
     generator: Seeds,
-    outputs: Tensor,
 ) -> EISLTerms:
-    """The terms, where ``cost_of(output_mask, targets)`` is (B, T, S); shape: (B, T, V)."""
-    batch, positions, vocabulary = shape
-    device = outputs.device
-    output_mask = check_mask("output_mask", output_mask, (batch, positions), device)
-    targets, target_mask = checked_ids("targets", targets, target_mask, batch, vocabulary)
-    seeds = None
-    if options.selection == "gumbel":
-        seeds = random_numbers.sentence_seeds(generator, batch, device)
-    with torch.autocast(device.type, enabled=False):
-
-        def terms(cost: Tensor) -> EISLTerms:
-            cost = cost.clamp(min=options.floor)
-            zero = cost[:, :0].sum((1, 2))
-            sums = cost_sums(cost, options)
-            masks = output_mask, target_mask
-            return eisl_terms(sums, zero, *masks, options, seeds, targets=targets)
-
-        return EISLTerms(*on_one_thread(terms, cost_of(output_mask, targets)))
+    """Checks the arguments; ``log_probs_of(targets, output_mask)`` is (B, T, S), and (B, T) are
+    the first sizes of ``outputs``."""
+    batch, positions = outputs.shape[:2]
+    output_mask = check_mask(
+        "output_mask", masks["output_mask"], (batch, positions), outputs.device
+    )
+    targets, target_mask = checked_ids("targets", targets, masks["target_mask"], batch, vocabulary)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    with torch.autocast(outputs.device.type, enabled=False):
+        log_probs = log_probs_of(targets, output_mask)
+    return eisl_from_log_probs(log_probs, targets, **masks, options=options, generator=generator)
 
 
 def eisl_loss(
@@ -311,7 +136,7 @@ def eisl_loss(
             may be anything.
         ngrams: the orders n; 0 means the target's length, -1 one less, and so on.
             An order that does not fit into a sentence is dropped there (see
-            :func:`fairseq_eisl.losses.masking.resolve_orders`).
+            :func:`fairseq_eisl.losses.ngrams.resolve_orders`).
         weights: one for each order; equal ones that sum to 1, if None.
         selection: ``gumbel``, ``softmax`` (no noise), ``uniform``, ``hard``, or ``sinkhorn``
             (softmax whose positions serve one n-gram each; equal ones count as one).
@@ -344,20 +169,13 @@ def eisl_loss(
     """
     check_reduction(reduction)
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
-    terms = eisl_logit_terms(logits, targets, output_mask, target_mask, options, generator)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
     return reduce_sentences(terms.total(), reduction)
 
 
-def reduce_sentences(losses: Tensor, reduction: str) -> Tensor:
-    """(B,) losses to their ``mean``, ``sum`` or ``none`` (themselves)."""
-    if reduction == "none":
-        return losses
-    total = losses.sum()
-    return total / max(1, losses.numel()) if reduction == "mean" else total
-
-
 class EISLLoss(nn.Module):
-    """:func:`eisl_loss` as a module, with the same options.
+    """:func:`eisl_loss` as a module, with the options of :class:`EISLOptions`.
 
     In evaluation mode ``gumbel`` becomes ``softmax``: the same without noise, so
     that a validation loss is repeatable.
@@ -367,22 +185,10 @@ class EISLLoss(nn.Module):
     0.6931
     """
 
-    def __init__(
-        self,
-        ngrams: Sequence[int] = (2, 3, 4),
-        weights: Optional[Sequence[float]] = None,
-        selection: str = "gumbel",
-        temperature: float = 1.0,
-        selection_on: str = "log_prob",
-        floor: float = -20.0,
-        normalize: bool = True,
-        reduction: str = "mean",
-    ):
+    def __init__(self, *options: Any, reduction: str = "mean", **named_options: Any):
         super().__init__()
         check_reduction(reduction)
-        self.options = EISLOptions(
-            ngrams, weights, selection, temperature, selection_on, floor, normalize
-        )
+        self.options = EISLOptions(*options, **named_options)
         self.reduction = reduction
 
     def forward(
@@ -395,7 +201,8 @@ class EISLLoss(nn.Module):
     ) -> Tensor:
         """Shapes and result as :func:`eisl_loss`."""
         options = self.options if self.training else self.options.without_noise()
-        terms = eisl_logit_terms(logits, targets, output_mask, target_mask, options, generator)
+        masks = {"output_mask": output_mask, "target_mask": target_mask}
+        terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
         return reduce_sentences(terms.total(), self.reduction)
 
     def extra_repr(self) -> str:

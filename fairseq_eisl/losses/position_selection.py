@@ -14,10 +14,11 @@ def select_positions(
     scores: Tensor,
     valid: Tensor,
     selection: str,
-    temperature: float,
-    selection_on: str,
+    *,
+    temperature: float = 1.0,
+    selection_on: str = "log_prob",
     noise: Optional[Tensor] = None,
-    copies: Optional[Tensor] = None,
+    multiplicity: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Weights over candidate positions for every target n-gram.
 
@@ -28,12 +29,12 @@ def select_positions(
             without the Gumbel ``noise``), ``uniform`` (all positions alike: the
             upper bound of Eq. 3), ``hard`` (the best position, straight through
             to the softmax in the backward), ``sinkhorn`` (a softmax whose positions
-            serve one n-gram each, see :func:`_shared_out`).
+            serve one n-gram each, see :func:`_sinkhorn`).
         temperature: divides the selection's logits, after the noise.
         selection_on: ``log_prob`` takes log g as logits (the authors' code),
             ``prob`` takes g (the paper's wording).
         noise: (B, T', S') Gumbel noise, for ``gumbel``.
-        copies: (B, S') how often each n-gram stands in the target, 0 for what is none, for
+        multiplicity: (B, S') how often each n-gram stands in the target, 0 for what is none, for
             ``sinkhorn``; once each, if None.
 
     Returns:
@@ -50,7 +51,7 @@ def select_positions(
             logits = logits + noise.to(scores.dtype)
         logits = (logits / temperature).masked_fill(~valid, torch.finfo(scores.dtype).min)
         if selection == "sinkhorn":
-            weights = _shared_out(logits, copies).masked_fill(~valid, 0.0)
+            weights = _sinkhorn(logits, multiplicity).masked_fill(~valid, 0.0)
         else:
             weights = logits.softmax(1).masked_fill(~valid, 0.0)
     with torch.no_grad():
@@ -62,7 +63,7 @@ def select_positions(
     return weights, entropy
 
 
-def _shared_out(logits: Tensor, copies: Optional[Tensor]) -> Tensor:
+def _sinkhorn(logits: Tensor, multiplicity: Optional[Tensor]) -> Tensor:
     """Softmax over positions (dimension 1), then normalised in turns (Sinkhorn and Knopp, 1967):
     at each position the weights of the n-grams are scaled down to a sum of 1 where they are
     above it, then each n-gram's weights to a sum of 1. ``m`` copies of an n-gram count as one,
@@ -76,9 +77,9 @@ def _shared_out(logits: Tensor, copies: Optional[Tensor]) -> Tensor:
     low = torch.finfo(weights.dtype).min
     for _ in range(SINKHORN_ROUNDS):
         counted = weights
-        if copies is not None:
-            share = copies.to(weights.dtype).clamp(min=1).log().unsqueeze(1)
-            counted = (weights - share).masked_fill(copies.eq(0).unsqueeze(1), low)
+        if multiplicity is not None:
+            share = multiplicity.to(weights.dtype).clamp(min=1).log().unsqueeze(1)
+            counted = (weights - share).masked_fill(multiplicity.eq(0).unsqueeze(1), low)
         weights = weights - counted.logsumexp(2, keepdim=True).clamp(min=0)
         weights = weights.log_softmax(1)
     return weights.exp()

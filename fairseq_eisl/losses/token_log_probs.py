@@ -1,6 +1,6 @@
 """Log-probabilities of every target token at every output position.
 
-``cost[b, t, s] = log softmax(logits[b, t])[targets[b, s]]`` is all that EISL and
+``log_probs[b, t, s] = log softmax(logits[b, t])[targets[b, s]]`` is all that EISL and
 its relatives need from the B x T x V logits. A ``log_softmax`` of them all
 would be a second tensor of that size; here a block of rows at a time goes
 through a small buffer, forward and backward, and nothing is kept but the logits.

@@ -8,15 +8,16 @@ each thread does whole blocks on its own and takes the next when it is done.
 
 import threading
 from contextlib import contextmanager
-from typing import Callable, Iterator, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Iterator, List, Sequence, Tuple, TypeVar
 
 import torch
 from torch import Tensor
 
 Item = TypeVar("Item")
 
-# Numbers up to which an operation is quicker than a meeting of threads may become.
-_FEW = 2**20
+# Numbers of a block of sentences: few enough that two threads get some, so many that the
+# calls of Python do not count.
+_SENTENCES_BLOCK = 2**15
 
 
 @contextmanager
@@ -113,27 +114,52 @@ def refuse_second_derivative(name: str):
     )
 
 
-class _OnOneThread(torch.autograd.Function):
+class _OverSentences(torch.autograd.Function):
     @staticmethod
     def forward(ctx, function, x: Tensor):
-        with one_thread(), torch.set_grad_enabled(ctx.needs_input_grad[1]):
-            ctx.inner = x.detach().requires_grad_(ctx.needs_input_grad[1])
-            ctx.results = function(ctx.inner)
+        needs_grad, ctx.blocks = ctx.needs_input_grad[1], _row_blocks(x)
+        inner: List[Any] = [None] * len(ctx.blocks)
+        results: List[Any] = [None] * len(ctx.blocks)
+
+        def work(number: int):
+            rows = ctx.blocks[number]
+            with torch.set_grad_enabled(needs_grad):
+                inner[number] = x.detach()[rows].requires_grad_(needs_grad)
+                results[number] = function(inner[number], rows)
+
+        with one_thread() as threads:
+            spread(work, range(len(ctx.blocks)), threads)
+        ctx.inner, ctx.results = inner, results
         ctx.save_for_backward(x)
-        results = tuple(result.detach() for result in ctx.results)
+        out = tuple(torch.cat([part.detach() for part in parts]) for parts in zip(*results))
         ctx.mark_non_differentiable(
-            *(new for new, old in zip(results, ctx.results) if not old.requires_grad)
+            *(whole for whole, part in zip(out, results[0]) if not part.requires_grad)
         )
-        return results
+        return out
 
     @staticmethod
     def backward(ctx, *grads: Tensor):
-        results = [r for r in ctx.results if r.requires_grad]
-        given = [g.detach() for r, g in zip(ctx.results, grads) if r.requires_grad]
-        with one_thread():
+        found: List[Any] = [None] * len(ctx.blocks)
+
+        def work(number: int):
+            rows, parts = ctx.blocks[number], ctx.results[number]
+            results = [part for part in parts if part.requires_grad]
+            given = [g.detach()[rows] for part, g in zip(parts, grads) if part.requires_grad]
             # Its own saved tensors are needed again in a second backward of a kept graph.
-            (grad,) = torch.autograd.grad(results, ctx.inner, given, retain_graph=True)
+            (found[number],) = torch.autograd.grad(
+                results, ctx.inner[number], given, retain_graph=True
+            )
+
+        with one_thread() as threads:
+            spread(work, range(len(ctx.blocks)), threads)
+        grad = found[0] if len(found) == 1 else torch.cat(found)
         return None, _Once.apply(grad, *ctx.saved_tensors, *grads)
+
+
+def _row_blocks(x: Tensor) -> List[slice]:
+    """Slices of some rows, about one block's worth of numbers each."""
+    rows = max(1, _SENTENCES_BLOCK * len(x) // max(1, x.numel()))
+    return [slice(start, start + rows) for start in range(0, max(1, len(x)), rows)]
 
 
 class _Once(torch.autograd.Function):
@@ -149,14 +175,15 @@ class _Once(torch.autograd.Function):
         refuse_second_derivative("EISL")
 
 
-def on_one_thread(
-    function: Callable[[Tensor], Tuple[Tensor, ...]], x: Tensor
+def over_sentences(
+    function: Callable[[Tensor, slice], Tuple[Tensor, ...]], x: Tensor
 ) -> Tuple[Tensor, ...]:
-    """``function(x)`` with forward and backward on the calling thread alone, where that is a CPU.
+    """``function(x[rows], rows)`` for some rows of ``x`` at a time, put together again.
 
-    For many operations on few numbers. ``function`` must take all that needs a gradient as
-    ``x``. Differentiable once where it runs on one thread; a second derivative is refused.
+    For many operations on few numbers, none of which looks at more than one row. On a CPU each
+    block is one thread's, forward and backward. ``function`` must take all that needs a gradient
+    as ``x``. Differentiable once there; a second derivative is refused.
     """
-    if x.is_cuda or x.numel() > _FEW or torch.compiler.is_compiling():
-        return function(x)
-    return _OnOneThread.apply(function, x)
+    if x.is_cuda or torch.compiler.is_compiling():
+        return function(x, slice(None))
+    return _OverSentences.apply(function, x)

@@ -59,7 +59,7 @@ def check(words, function, *arguments, **options):
 
 
 @pytest.mark.parametrize("options, words", OPTIONS, ids=lambda value: str(value)[:40])
-def test_options(options, words):
+def test_a_wrong_option_is_named_in_the_error(options, words):
     check(words, eisl_loss, LOGITS, TARGETS, **options)
     check(words, EISLLoss, **options)  # at once, not at the first batch
     if "reduction" not in options:
@@ -67,7 +67,7 @@ def test_options(options, words):
 
 
 @pytest.mark.parametrize("tensors, words", TENSORS, ids=lambda value: str(value)[:40])
-def test_tensors(tensors, words):
+def test_tensors_that_do_not_fit_are_named_in_the_error(tensors, words):
     arguments = {"logits": LOGITS, "targets": TARGETS, **tensors}
     check(words, eisl_loss, **arguments)
     check(words, EISLLoss(), **arguments)

@@ -28,19 +28,22 @@ def whole(logits, targets, output_mask, target_mask, case):
     return eisl_loss(logits, targets, **masks, **options)
 
 
+def named_terms_arguments(targets, output_mask, target_mask, case):
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return targets, {**masks, "options": EISLOptions(**case.options), "generator": case.seeds}
+
+
 def in_place(logits, *rest):
     """As in a training step: the logits are no leaf, and lost after the backward."""
-    *tensors, case = rest
-    options = EISLOptions(**case.options)
-    return eisl_logit_terms(logits * 1, *tensors, options, case.seeds, in_place=True).total()
+    targets, named = named_terms_arguments(*rest)
+    return eisl_logit_terms(logits * 1, targets, **named, in_place=True).total()
 
 
 def from_features(logits, *rest):
     """The logits as features, of which the output layer makes the logits."""
-    *tensors, case = rest
-    options = EISLOptions(**case.options)
+    targets, named = named_terms_arguments(*rest)
     identity = torch.eye(logits.size(2), dtype=logits.dtype, device=logits.device)
-    return eisl_feature_terms(logits, identity, None, *tensors, options, case.seeds).total()
+    return eisl_feature_terms(logits, identity, None, targets, **named).total()
 
 
 VARIANTS = {"whole": whole, "in place": in_place, "from features": from_features}

@@ -6,8 +6,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fairseq_eisl.losses import EISLLoss, EISLOptions, eisl_logit_terms, eisl_loss
-from fairseq_eisl.losses.eisl import eisl_terms
+from fairseq_eisl.losses import (
+    EISLLoss,
+    EISLOptions,
+    eisl_from_log_probs,
+    eisl_logit_terms,
+    eisl_loss,
+)
 from fairseq_eisl.losses.position_selection import SELECTIONS, select_positions
 from tests.losses.eisl_cases import example
 from tests.tolerances import assert_near
@@ -99,14 +104,8 @@ def test_the_gradient_passes_through_the_selection():
     Detached weights would give -q = -0.5, -0.25, -0.25 instead.
     """
     scores = torch.tensor([0.5, 0.25, 0.25]).double().log().view(1, 3, 1).requires_grad_()
-    terms = eisl_terms(
-        [(1, scores)],
-        torch.zeros(1).double(),
-        torch.ones(1, 3).bool(),
-        torch.ones(1, 1).bool(),
-        EISLOptions((1,), selection="softmax"),
-        None,
-    )
+    options = EISLOptions((1,), selection="softmax")
+    terms = eisl_from_log_probs(scores, torch.zeros(1, 1, dtype=torch.long), options=options)
     terms.total().sum().backward()
     expected = torch.tensor([-0.6733, -0.1634, -0.1634]).double()
     torch.testing.assert_close(scores.grad.flatten(), expected, rtol=0, atol=5e-5)
@@ -163,15 +162,17 @@ def test_one_position_cannot_serve_all_n_grams():
     probs = torch.tensor([[[0.5, 0.5, 0.0], [0.2, 0.1, 0.7], [0.1, 0.2, 0.7]]])
     scores = probs.double().log()[:, :, :2]
     valid = torch.ones(1, 3).bool()
-    soft, _ = select_positions(scores, valid, "softmax", 0.3, "log_prob")
+    soft, _ = select_positions(scores, valid, "softmax", temperature=0.3)
     assert soft[0, 0].sum() > 1.8
-    shared, entropy = select_positions(scores, valid, "sinkhorn", 0.3, "log_prob")
+    shared, entropy = select_positions(scores, valid, "sinkhorn", temperature=0.3)
     assert torch.allclose(shared.sum(1), torch.ones(1, 2).double())
     assert shared[0].sum(1).max() < 1.3 and (entropy > 0).all()
     # What is no n-gram takes no part, and two copies of one are content with one position.
-    for often, same in (([1, 0], [0]), ([2, 2], [0, 1])):
+    for multiplicity, same in (([1, 0], [0]), ([2, 2], [0, 1])):
         found, _ = select_positions(
-            *(scores, valid, "sinkhorn", 0.3, "log_prob"), copies=torch.tensor([often])
+            *(scores, valid, "sinkhorn"),
+            temperature=0.3,
+            multiplicity=torch.tensor([multiplicity]),
         )
         assert torch.allclose(found[:, :, same], soft[:, :, same])
 
@@ -219,7 +220,7 @@ def test_orders_and_their_entropy_are_reported():
     targets = torch.tensor([[0, 1, 2, 0], [1, 0, 0, 0]])
     options = EISLOptions((1, 2), (0.8, 0.2), selection="softmax")
     mask = torch.tensor([[True] * 4, [True] + [False] * 3])
-    terms = eisl_logit_terms(torch.zeros(2, 5, 3), targets, None, mask, options)
+    terms = eisl_logit_terms(torch.zeros(2, 5, 3), targets, target_mask=mask, options=options)
     assert terms.weights.tolist() == [[pytest.approx(0.8), pytest.approx(0.2), 0], [1, 0, 0]]
     expected = [[math.log(5), math.log(4), 0], [math.log(5), 0, 0]]
     torch.testing.assert_close(terms.entropy, torch.tensor(expected))

@@ -8,6 +8,7 @@ import torch
 from fairseq_eisl.losses import (
     EISLOptions,
     eisl_feature_terms,
+    eisl_from_log_probs,
     eisl_log_prob_terms,
     eisl_logit_terms,
     eisl_loss,
@@ -63,16 +64,16 @@ def test_a_second_derivative_is_refused_beside_other_terms(selection, entrance):
     torch.manual_seed(1)
     leaf, weight = torch.randn(2, 5, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
     targets, options = torch.randint(9, (2, 4)), EISLOptions((1, 2), selection=selection)
-    seeds = torch.arange(2)
+    rest = {"options": options, "generator": torch.arange(2)}
     logits = leaf @ weight.t()
     if entrance == "features":
-        terms = eisl_feature_terms(leaf, weight, None, targets, None, None, options, seeds)
+        terms = eisl_feature_terms(leaf, weight, None, targets, **rest)
     elif entrance == "log-probabilities":
         leaf = logits.detach().log_softmax(2).requires_grad_()
-        terms = eisl_log_prob_terms(leaf, targets, None, None, options, seeds)
+        terms = eisl_log_prob_terms(leaf, targets, **rest)
     else:
         in_place = entrance == "in place"
-        terms = eisl_logit_terms(logits, targets, None, None, options, seeds, in_place=in_place)
+        terms = eisl_logit_terms(logits, targets, **rest, in_place=in_place)
     loss = terms.total().sum()
     (grad,) = torch.autograd.grad(loss, leaf, create_graph=True)
     assert grad.requires_grad
@@ -91,3 +92,22 @@ def test_loss_and_backward_hold_few_parallel_operations(three_threads, monkeypat
     eisl_loss(logits, torch.randint(4000, (16, 32))).backward()
     assert len(seen) > 3 and set(seen) == {1}
     assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize("shape", [(9, 40, 40), (1, 8, 8), (3, 300, 200), (0, 4, 4), (5, 0, 3)])
+def test_values_and_gradients_are_the_same_to_the_bit_on_any_number_of_threads(shape):
+    """Blocks of sentences go to threads; no number may tell which."""
+    batch, positions, length = shape
+    torch.manual_seed(1)
+    log_probs = torch.randn(shape).abs().neg()
+    targets, outcomes = torch.randint(9, (batch, length)), []
+    before = torch.get_num_threads()
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        leaf = log_probs.clone().requires_grad_()
+        terms = eisl_from_log_probs(leaf, targets, generator=torch.arange(batch))
+        terms.total().sum().backward()
+        outcomes.append((*terms, leaf.grad))
+    torch.set_num_threads(before)
+    for other in outcomes[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(outcomes[0], other))

@@ -1,4 +1,4 @@
-"""Lengths, masks and n-gram windows over a cost tensor."""
+"""Lengths, masks and n-grams over (B, T, S) log-probabilities."""
 
 from typing import Optional, Sequence, Tuple
 
@@ -19,25 +19,25 @@ def window_mask(mask: Tensor, n: int) -> Tensor:
     return out
 
 
-def widen(sums: Tensor, cost: Tensor, n: int) -> Tensor:
+def widen(sums: Tensor, log_probs: Tensor, n: int) -> Tensor:
     """Window sums of order ``n - 1`` to those of order ``n``.
 
-    ``sums[b, t, s]`` is the sum of ``cost[b, t+j, s+j]`` over ``j < n - 1``; one
+    ``sums[b, t, s]`` is the sum of ``log_probs[b, t+j, s+j]`` over ``j < n - 1``; one
     shifted addition a step is the convolution of the paper's Eq. 7 with an
     identity kernel.
 
-    Shapes: cost (B, T, S); sums (B, T-n+2, S-n+2); result (B, T-n+1, S-n+1).
+    Shapes: log_probs (B, T, S); sums (B, T-n+2, S-n+2); result (B, T-n+1, S-n+1).
     """
-    return sums[:, :-1, :-1] + cost[:, n - 1 :, n - 1 :]
+    return sums[:, :-1, :-1] + log_probs[:, n - 1 :, n - 1 :]
 
 
-def copies(ids: Tensor, grams: Tensor, n: int) -> Tensor:
+def multiplicity(ids: Tensor, grams: Tensor, n: int) -> Tensor:
     """How often the n-gram at each place of ``ids`` (B, S) occurs among ``grams``.
 
     ``grams`` (B, S - n + 1) bool says which n-grams count; 0 where it is False.
 
     >>> grams = torch.tensor([[True, True, True, True, True, False]])
-    >>> copies(torch.tensor([[5, 6, 5, 7, 5, 6, 6]]), grams, 2)
+    >>> multiplicity(torch.tensor([[5, 6, 5, 7, 5, 6, 6]]), grams, 2)
     tensor([[2, 1, 1, 1, 2, 0]])
     """
     same = ids.unsqueeze(2).eq(ids.unsqueeze(1))

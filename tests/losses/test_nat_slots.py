@@ -7,7 +7,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_eisl.losses import SPECIALS, EISLOptions, reference, slot_terms, token_log_probs
+from fairseq_eisl.losses import SPECIALS, EISLOptions, Slots, reference, slot_terms, token_log_probs
 from tests.losses.eisl_cases import gumbel_noise, options, prefix_mask
 from tests.tolerances import assert_near
 
@@ -59,7 +59,9 @@ def compare(case, dtype):
     expected = reference.slot_loss(logits, *arguments, **chosen, noise=noise)
     share = torch.arange(1, targets.size(0) + 1, dtype=torch.float64)
     (grad,) = torch.autograd.grad((expected * share).sum(), logits)
-    losses = slot_terms(logits, *arguments, EISLOptions(**chosen), seeds).total()
+    slots = Slots(targets, real=real, predicted=predicted, special=special)
+    options = EISLOptions(**chosen)
+    losses = slot_terms(logits, slots, specials=specials, options=options, generator=seeds).total()
     assert_near(losses, expected, dtype, "value")
     (losses * share.to(dtype)).sum().backward()
     assert_near(logits.grad, grad, dtype, "gradient")
@@ -92,7 +94,7 @@ def test_a_pinned_sentence_has_the_worked_out_value(normalize, mean):
     special = torch.tensor([[True, False, False, True]])
     chosen = EISLOptions((2,), selection="softmax", normalize=normalize)
     real = torch.ones_like(special)
-    terms = slot_terms(logits, targets, real, ~special, special, "anchor", chosen)
+    terms = slot_terms(logits, Slots(targets, real, ~special, special), options=chosen)
     assert terms.total().item() == pytest.approx(mean, abs=2e-4)
     if not normalize:
         assert terms.total().item() == pytest.approx(4 / 3 * math.log(2), abs=1e-6)
@@ -103,7 +105,7 @@ def test_anchored_symbols_get_cross_entropy_at_their_own_slot():
     targets, real, special = sentences([4, 5], seed=3)
     logits = torch.randn(2, 5, V, dtype=torch.float64)
     chosen = EISLOptions((1, 2), selection="softmax")
-    terms = slot_terms(logits, targets, real, real, special, "anchor", chosen)
+    terms = slot_terms(logits, Slots(targets, real, real, special), options=chosen)
     log_probs = logits.log_softmax(2)
     for row, length in enumerate([4, 5]):
         nll = -log_probs[row, 0, 0] - log_probs[row, length - 1, 1]
@@ -113,8 +115,10 @@ def test_anchored_symbols_get_cross_entropy_at_their_own_slot():
         inner = slice(1, length - 1)
         everything = torch.ones(1, length - 2, dtype=torch.bool)
         words = slot_terms(
-            *(logits[row : row + 1, inner], targets[row : row + 1, inner]),
-            *(everything, everything, ~everything, "include", chosen),
+            logits[row : row + 1, inner],
+            Slots(targets[row : row + 1, inner], everything, everything, ~everything),
+            specials="include",
+            options=chosen,
         )
         assert_near(terms.eisl.total()[row], words.total()[0], torch.float64)
 
@@ -130,7 +134,8 @@ def test_observed_and_padded_slots_get_no_gradient_whatever_they_hold(specials):
         torch.manual_seed(1)
         logits = torch.randn(2, 6, V, dtype=torch.float64)
         logits = logits.masked_fill(~predicted.unsqueeze(2), fill).requires_grad_()
-        loss = slot_terms(logits, targets, real, predicted, special, specials, chosen).total()
+        slots = Slots(targets, real, predicted, special)
+        loss = slot_terms(logits, slots, specials=specials, options=chosen).total()
         loss.sum().backward()
         return loss.detach(), logits.grad
 
@@ -158,7 +163,8 @@ def test_padding_and_the_order_of_the_batch_change_nothing(specials, selection):
             for x, value in ((targets, 1), (real, False), (predicted, True), (special, True))
         ]
         scores = torch.nn.functional.pad(logits[index], (0, 0, *pad), value=3.0)[:, :width]
-        return slot_terms(scores, *arguments, specials, chosen, seeds[index]).total()
+        options = {"specials": specials, "options": chosen, "generator": seeds[index]}
+        return slot_terms(scores, Slots(*arguments), **options).total()
 
     whole = loss([0, 1, 2, 3])
     assert_near(loss([0, 1, 2, 3], 9), whole, torch.float64, "padding")
@@ -174,7 +180,8 @@ def test_only_ngrams_with_a_predicted_token_count():
     predicted = torch.tensor([[False, False, False, False, True]])
     logits = torch.randn(1, 5, V, dtype=torch.float64)
     chosen = EISLOptions((2,), selection="softmax", normalize=False)
-    loss = slot_terms(logits, targets, real, predicted, ~real, "include", chosen).total()
+    slots = Slots(targets, real, predicted, ~real)
+    loss = slot_terms(logits, slots, specials="include", options=chosen).total()
     own = -token_log_probs(logits, targets)[0, 4, 4]
     # (d e) at slot 3 costs the NLL of e; elsewhere at least the floor, hence not chosen.
     assert loss.item() == pytest.approx(own.item(), abs=1e-6)
@@ -184,7 +191,7 @@ def test_without_a_predicted_token_the_loss_is_a_zero_of_the_graph():
     targets, real, special = sentences([4, 0], seed=9)
     for predicted in (torch.zeros_like(real), ~real):
         logits = torch.randn(2, 4, V, requires_grad=True)
-        terms = slot_terms(logits, targets, real, predicted, special, "anchor", EISLOptions())
+        terms = slot_terms(logits, Slots(targets, real, predicted, special))
         loss = terms.total()
         assert loss.tolist() == [0.0, 0.0] and loss.requires_grad
         loss.sum().backward()
@@ -199,7 +206,7 @@ def test_gradcheck():
     for specials in SPECIALS:
         torch.autograd.gradcheck(
             lambda x, specials=specials: slot_terms(
-                x, targets, real, predicted, special, specials, chosen
+                x, Slots(targets, real, predicted, special), specials=specials, options=chosen
             ).total(),
             logits,
         )
@@ -209,10 +216,10 @@ def test_wrong_input_is_refused():
     targets, real, special = sentences([4, 3])
     logits = torch.zeros(2, 4, V)
     with pytest.raises(ValueError, match="'anchors' is unknown; choose from anchor, include"):
-        slot_terms(logits, targets, real, real, special, "anchors", EISLOptions())
+        slot_terms(logits, Slots(targets, real, real, special), specials="anchors")
     with pytest.raises(ValueError, match=r"logits must have shape \(B, T, V\)"):
-        slot_terms(logits[:, :3], targets, real, real, special, "anchor", EISLOptions())
+        slot_terms(logits[:, :3], Slots(targets, real, real, special))
     with pytest.raises(ValueError, match="predicted must be a boolean tensor"):
-        slot_terms(logits, targets, real, real.long(), special, "anchor", EISLOptions())
+        slot_terms(logits, Slots(targets, real, real.long(), special))
     with pytest.raises(ValueError, match="targets must be ids in"):
-        slot_terms(logits, targets.clamp(min=0) + V, real, real, special, "anchor", EISLOptions())
+        slot_terms(logits, Slots(targets.clamp(min=0) + V, real, real, special))

@@ -11,11 +11,12 @@ from typing import NamedTuple, Tuple
 import torch
 from torch import Tensor
 
-from .eisl import EISLOptions, EISLTerms, cost_sums, eisl_terms
-from .masking import check_mask, checked_ids
-from .random_numbers import Seeds, sentence_seeds
+from .eisl_options import DEFAULTS, EISLOptions
+from .eisl_terms import EISLTerms, Sentences, noise_seeds, token_terms
+from .ngrams import check_mask, checked_ids, longest_run
+from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
-from .worker_threads import on_one_thread
+from .worker_threads import over_sentences
 
 SPECIALS = ("anchor", "include", "exclude")
 
@@ -34,14 +35,25 @@ class SlotTerms(NamedTuple):
         return self.eisl.total() * self.share + self.anchors
 
 
+class Slots(NamedTuple):
+    """What stands beside the (B, T, V) logits of T slots, all (B, T)."""
+
+    targets: Tensor
+    """int64; slot t is to hold ``targets[:, t]`` where it is observed."""
+    real: Tensor
+    """bool, False for padding."""
+    predicted: Tensor
+    """bool, the slots that the model fills; the other real ones are observed."""
+    special: Tensor
+    """bool, the target tokens that mark start and end."""
+
+
 def slot_terms(
     logits: Tensor,
-    targets: Tensor,
-    real: Tensor,
-    predicted: Tensor,
-    special: Tensor,
-    specials: str,
-    options: EISLOptions,
+    slots: Slots,
+    *,
+    specials: str = "anchor",
+    options: EISLOptions = DEFAULTS,
     generator: Seeds = None,
     in_place: bool = False,
 ) -> SlotTerms:
@@ -54,11 +66,7 @@ def slot_terms(
 
     Args:
         logits: (B, T, V) of the slots, unnormalised.
-        targets: (B, T) int64; slot t is to hold ``targets[:, t]`` where it is observed.
-        real: (B, T) bool, False for padding.
-        predicted: (B, T) bool, the slots that the model fills; the other real ones
-            are observed.
-        special: (B, T) bool, the target tokens that mark start and end.
+        slots: their targets, and what they are.
         specials: what becomes of special tokens that the model predicts: ``anchor``
             (cross entropy at their own slot; words are matched among the other
             slots), ``include`` (like any word), ``exclude`` (left out). Observed
@@ -75,54 +83,64 @@ def slot_terms(
     >>> logits[..., [0, 3]] = -99.0
     >>> ends = torch.tensor([[True, False, False, True]])
     >>> options = EISLOptions((2,), selection="softmax", normalize=False)
-    >>> terms = slot_terms(logits, targets, ends | True, ~ends, ends, "anchor", options)
+    >>> slots = Slots(targets, real=ends | True, predicted=~ends, special=ends)
+    >>> terms = slot_terms(logits, slots, options=options)
     >>> round(terms.total().item(), 4)
     0.9242
     """
     if specials not in SPECIALS:
         raise ValueError(f"specials={specials!r} is unknown; choose from {', '.join(SPECIALS)}")
-    if logits.dim() != 3 or logits.shape[:2] != targets.shape:
-        raise ValueError(
-            f"logits must have shape (B, T, V) for targets of shape (B, T) = "
-            f"{tuple(targets.shape)}, not {tuple(logits.shape)}"
-        )
-    batch = targets.size(0)
-    targets, real = checked_ids("targets", targets, real, batch, logits.size(2))
-    predicted = check_mask("predicted", predicted, tuple(targets.shape), logits.device) & real
-    special = check_mask("special", special, tuple(targets.shape), logits.device) & real
-    seeds = None
-    if options.selection == "gumbel":
-        seeds = sentence_seeds(generator, batch, logits.device)
+    slots = _checked(logits, slots)
+    targets, real, predicted, special = slots
     words = real
     if specials == "anchor":
         words = real & ~(special & predicted)
     elif specials == "exclude":
         words = real & ~special
     learned = predicted & words
+    sentences = Sentences(
+        targets,
+        target_mask=words,
+        output_length=longest_run(words),
+        learned=learned,
+        seeds=noise_seeds(options, generator, len(targets), logits.device),
+    )
+
+    def parts(log_probs: Tensor, rows: slice) -> Tuple[Tensor, ...]:
+        floored = log_probs.clamp(min=options.floor)
+        pinned = _pin(floored, targets[rows], predicted[rows], options.floor)
+        eisl = token_terms(pinned, words[rows], sentences.rows(rows), options)
+        learned_count, nll = learned[rows].sum(1), log_probs[:, :0].sum((1, 2))
+        count = learned_count
+        if specials == "anchor":
+            anchored = (special & predicted)[rows]
+            own = log_probs.diagonal(dim1=1, dim2=2)
+            nll = nll - own.masked_fill(~anchored, 0.0).sum(1)
+            count = count + anchored.sum(1)
+        count = count.clamp(min=1).to(nll.dtype)
+        return (*eisl, learned_count / count, nll / count)
+
     with torch.autocast(logits.device.type, enabled=False):
         log_probs = token_log_probs(logits, targets, predicted, in_place)
-
-        def parts(log_probs: Tensor) -> Tuple[Tensor, ...]:
-            cost = _pin(log_probs.clamp(min=options.floor), targets, predicted, options.floor)
-            zero = log_probs[:, :0].sum((1, 2))
-            sums = cost_sums(cost, options)
-            eisl = eisl_terms(sums, zero, words, words, options, seeds, learned, targets)
-            slots = learned.sum(1)
-            nll = zero
-            if specials == "anchor":
-                anchored = special & predicted
-                own = log_probs.diagonal(dim1=1, dim2=2)
-                nll = zero - own.masked_fill(~anchored, 0.0).sum(1)
-                slots = slots + anchored.sum(1)
-            slots = slots.clamp(min=1).to(zero.dtype)
-            return (*eisl, learned.sum(1) / slots, nll / slots)
-
-        *eisl, share, anchors = on_one_thread(parts, log_probs)
+        *eisl, share, anchors = over_sentences(parts, log_probs)
         return SlotTerms(EISLTerms(*eisl), share, anchors)
 
 
-def _pin(cost: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:
+def _checked(logits: Tensor, slots: Slots) -> Slots:
+    if logits.dim() != 3 or logits.shape[:2] != slots.targets.shape:
+        raise ValueError(
+            f"logits must have shape (B, T, V) for targets of shape (B, T) = "
+            f"{tuple(slots.targets.shape)}, not {tuple(logits.shape)}"
+        )
+    shape = tuple(slots.targets.shape)
+    targets, real = checked_ids("targets", slots.targets, slots.real, shape[0], logits.size(2))
+    predicted = check_mask("predicted", slots.predicted, shape, logits.device) & real
+    special = check_mask("special", slots.special, shape, logits.device) & real
+    return Slots(targets, real, predicted, special)
+
+
+def _pin(log_probs: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:
     """(B, T, T) log-probabilities with the rows of observed slots replaced by certainty."""
     same = targets.unsqueeze(2).eq(targets.unsqueeze(1))
-    pinned = torch.zeros_like(cost).masked_fill(~same, floor)
-    return torch.where(predicted.unsqueeze(2), cost, pinned)
+    pinned = torch.zeros_like(log_probs).masked_fill(~same, floor)
+    return torch.where(predicted.unsqueeze(2), log_probs, pinned)

@@ -1,0 +1,17 @@
+"""Slow, literal references of the losses, for tests and benchmarks only; one file a loss.
+
+Python loops over float64 scalars, one sentence at a time, written from the definitions in the
+paper and sharing no code with the implementation. Everything is differentiable through autograd,
+so that gradients can be compared as well as values.
+"""
+
+from .eisl import eisl_loss, one_hot_convolution_scores
+from .exact_autoregressive import exact_autoregressive_eisl
+from .nat_slots import slot_loss
+
+__all__ = [
+    "eisl_loss",
+    "exact_autoregressive_eisl",
+    "one_hot_convolution_scores",
+    "slot_loss",
+]
