@@ -17,12 +17,12 @@ def register():
     """Register the criterions, tasks and models with fairseq; safe to call twice.
 
     fairseq calls nothing of a ``--user-dir`` but its import, followed by
-    ``tasks/`` and ``models/``; the criterions and the mends in ``compat`` would
+    ``tasks/`` and ``models/``; the criterions and the mends in ``fairseq_fixes`` would
     be missed.
     """
     from fairseq.criterions import CRITERION_REGISTRY
 
-    from . import compat, full_help
+    from . import fairseq_fixes, full_help
 
     other = CRITERION_REGISTRY.get("eisl")
     if other is not None and not other.__module__.startswith(__name__ + "."):
@@ -31,7 +31,7 @@ def register():
             f"--user-dir: {folder} would register --criterion eisl again, after the module "
             f"{other.__module__} ({sys.modules[other.__module__].__file__}); load one of the two"
         )
-    compat.apply()
+    fairseq_fixes.apply()
     full_help.show_all_flags()
     for name in ("criterions", "tasks", "models"):
         package = importlib.import_module(f"{__name__}.{name}")

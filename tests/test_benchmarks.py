@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fairseq_eisl.criterions._candidates import decode
+from fairseq_eisl.decoding.fairseq.candidates import decode
 from fairseq_eisl.evaluation.rows import read_rows
 from fairseq_eisl.losses import eisl_loss
 

@@ -24,22 +24,26 @@ RULES = {
     "": Rule(set(), {"fairseq", "torch", "numpy"}),  # the modules at the top of the package
     "losses": Rule({"torch"}),
     "noise": Rule(set()),
-    "integrations": Rule({"torch", ".losses"}, {"transformers"}),
-    "criterions": Rule({"torch", "fairseq", ".losses", ".evaluation.metrics"}),
-    "data": Rule({"torch", "numpy", "fairseq", ".noise"}),
-    "tasks": Rule({"torch", "numpy", "fairseq", ".noise", ".data"}, {"sacrebleu"}),
-    "models": Rule({"torch", "fairseq", ".losses"}),
+    "decoding": Rule({"torch", ".losses.random_numbers"}),
+    "decoding/fairseq": Rule({"torch", "fairseq", ".decoding"}),
+    "integrations": Rule({"torch", ".losses", ".decoding"}, {"transformers"}),
+    "criterions": Rule({"torch", "fairseq", ".losses", ".decoding", ".evaluation.metrics"}),
+    "data": Rule({"torch", "numpy", "fairseq", ".noise", ".losses", ".decoding"}),
+    "tasks": Rule(
+        {"torch", "numpy", "fairseq", ".noise", ".losses", ".decoding", ".data"}, {"sacrebleu"}
+    ),
+    "models": Rule({"torch", "fairseq", ".noise", ".losses", ".decoding"}),
     "evaluation": Rule(
         {"sacrebleu", "numpy", "pandas"},
         {"bert_score", "bleurt", "sacremoses", "transformers", "torch"},
     ),
-    "checkpoints": Rule({"torch", ".compat"}),
+    "checkpoints": Rule({"torch", ".fairseq_fixes"}),
     "common": Rule(set()),
     "recipes": Rule({"omegaconf", "yaml"}, {"submitit", "tqdm"}),
 }
 # Single modules that may do more than their part, and why.
 EXTRA = {
-    "compat.py": {"numpy", "torch"},  # mends them
+    "fairseq_fixes.py": {"numpy", "torch"},  # mends them
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": {"fairseq", "torch", ".criterions", ".noise"},
     "evaluation/drawing.py": {"matplotlib"},  # no other module opens a canvas
@@ -86,15 +90,28 @@ def allowed(name: str, entries: set) -> bool:
     return any(name == entry or name.startswith(entry + ".") for entry in entries)
 
 
+def part_of(relative: Path) -> str:
+    """The folder with a rule of its own that a module stands in."""
+    folders = ["/".join(relative.parts[:depth]) for depth in range(len(relative.parts) - 1, 0, -1)]
+    return next((folder for folder in folders if folder in RULES), "")
+
+
+def part_of_name(name: str) -> str:
+    """The same of what is imported: ``decoding`` of ``.decoding.candidates.decode``."""
+    parts = name[1:].split(".")
+    folders = ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
+    return next((folder for folder in folders if folder in RULES), "")
+
+
 def broken(path: Path) -> list:
     """The imports of a module that its part may not have."""
     relative = path.relative_to(PACKAGE)
-    part = relative.parts[0] if len(relative.parts) > 1 else ""
+    part = part_of(relative)
     rule, extra = RULES[part], EXTRA.get(relative.as_posix(), set())
     wrong = []
     for name, line, inside in imports(path):
         own = name.startswith(".") and (
-            allowed(name, {"." + part}) if part else name.count(".") == 1 and name[1:] not in RULES
+            part_of_name(name) == part if part else name.count(".") == 1 and name[1:] not in RULES
         )
         standard = name.split(".")[0] in sys.stdlib_module_names
         entries = (
@@ -122,6 +139,49 @@ def test_scripts_are_not_imported():
     assert not [name for name in names if name.split(".")[0] in ("scripts", "tests", "data")]
 
 
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "." + ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(path: Path, known: set) -> set:
+    """The modules of the package that are loaded with a module, but for its own package."""
+    found = set()
+    for name, _, inside in imports(path):
+        while not inside and name.count(".") > 1 and name not in known:
+            name = name.rpartition(".")[0]
+        if not inside and name in known and not module_name(path).startswith(name + "."):
+            found.add(name)
+    return found - {module_name(path)}
+
+
+def test_no_module_waits_for_itself():
+    """No circle of imports, even where Python would get away with it."""
+    graph = {module_name(path): set() for path in MODULES}
+    for path in MODULES:
+        graph[module_name(path)] = imported_modules(path, set(graph))
+    assert sum(map(len, graph.values())) > 100
+    while graph:
+        leaves = {name for name, needs in graph.items() if not needs & set(graph)}
+        assert leaves, f"a circle among {sorted(graph)}"
+        graph = {name: needs for name, needs in graph.items() if name not in leaves}
+
+
+def test_what_begins_with_an_underscore_stays_in_its_file():
+    """Modules in their folder, names in their file; in the package, the scripts and the tests."""
+    wrong = []
+    for path in [*MODULES, *(ROOT / "scripts").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            ours = node.level or (node.module or "").split(".")[0] in (PACKAGE.name, "tests")
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            private = [n for n in names if n.startswith("_") and not n.endswith("__")]
+            if ours and private:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} imports {', '.join(private)}")
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     "module, source, wrong",
     [
@@ -130,6 +190,13 @@ def test_scripts_are_not_imported():
         ("losses/x.py", "from ..noise import Noise", True),
         ("losses/x.py", "from . import eisl\nimport torch.nn, math", False),
         ("noise/x.py", "import torch", True),
+        ("decoding/x.py", "from ..losses.random_numbers import fold", False),
+        ("decoding/x.py", "from .fairseq import candidates", True),
+        ("decoding/x.py", "import fairseq", True),
+        ("decoding/fairseq/x.py", "import fairseq\nfrom ..candidates import decode", False),
+        ("decoding/fairseq/x.py", "from ...losses import eisl_loss", True),
+        ("tasks/x.py", "from ..decoding.fairseq.refinement import RefinementGenerator", False),
+        ("tasks/x.py", "from ..criterions.base import SequenceCriterion", True),
         ("criterions/x.py", "from ..tasks.noisy_translation import Task", True),
         ("criterions/x.py", "from .. import models", True),
         ("criterions/x.py", "import fairseq_eisl.tasks", True),
@@ -139,13 +206,13 @@ def test_scripts_are_not_imported():
         ("integrations/x.py", "def f():\n    import transformers", False),
         ("evaluation/rows.py", "import matplotlib", True),
         ("evaluation/drawing.py", "import matplotlib.pyplot", False),
-        ("checkpoints/x.py", "import torch\nfrom ..compat import apply", False),
+        ("checkpoints/x.py", "import torch\nfrom ..fairseq_fixes import apply", False),
         ("checkpoints/x.py", "def f():\n    import fairseq", True),
         ("checkpoints/x.py", "from ..evaluation.rows import Row", True),
         ("noise/x.py", "from ..common.text_lines import one_line", False),
         ("common/x.py", "from ..noise import Noise", True),
-        ("__init__.py", "def f():\n    from . import compat", False),
-        ("__init__.py", "from . import compat, losses", True),
+        ("__init__.py", "def f():\n    from . import fairseq_fixes", False),
+        ("__init__.py", "from . import fairseq_fixes, losses", True),
     ],
 )
 def test_the_check_can_fail(tmp_path, monkeypatch, module, source, wrong):
@@ -156,7 +223,7 @@ def test_the_check_can_fail(tmp_path, monkeypatch, module, source, wrong):
     assert bool(broken(path)) == wrong
 
 
-def test_losses_noise_and_integrations_work_without_fairseq(fresh):
+def test_losses_noise_decoding_and_integrations_work_without_fairseq(fresh):
     """Every module of theirs, in a process where nothing of fairseq can be imported."""
     code, output = fresh(
         """
@@ -171,11 +238,11 @@ sys.meta_path.insert(0, Blocker())
 import fairseq_eisl
 folder = pathlib.Path(fairseq_eisl.__file__).parent
 seen = []
-for part in ("losses", "noise", "integrations"):
+for part in ("losses", "losses/reference", "noise", "decoding", "integrations"):
     for module in sorted((folder / part).glob("*.py")):
         name = "" if module.stem == "__init__" else "." + module.stem
         if module.stem != "__main__":
-            importlib.import_module(f"fairseq_eisl.{part}{name}")
+            importlib.import_module(f"fairseq_eisl.{part.replace('/', '.')}{name}")
             seen.append(part)
 assert not [m for m in sys.modules if m.split(".")[0] == "fairseq"]
 try:

@@ -120,7 +120,7 @@ utils.import_user_module(argparse.Namespace(user_dir={USER_DIR!r}))
         "import fairseq_eisl, importlib.util as u; assert u.find_spec('fairseq')",
         # Modules that import fairseq themselves, and so register in the midst of their import.
         "from fairseq_eisl.data.noisy_targets import NoisyTargetDataset",
-        "from fairseq_eisl.criterions._candidates import decode",
+        "from fairseq_eisl.decoding.fairseq.candidates import decode",
         "from fairseq_eisl.tasks.noisy_translation import NoisyTranslationTask",
     ],
 )

@@ -4,7 +4,7 @@
 """
 
 from .average import average_checkpoints
-from .choice import best_checkpoints, last_checkpoints
+from .select_checkpoints import best_checkpoints, last_checkpoints
 from .files import read_checkpoint, write_checkpoint
 
 __all__ = [

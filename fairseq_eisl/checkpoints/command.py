@@ -5,7 +5,7 @@ import os
 from typing import Any, List, NoReturn, Optional
 
 from .average import average_checkpoints
-from .choice import best_checkpoints, last_checkpoints
+from .select_checkpoints import best_checkpoints, last_checkpoints
 from .files import read_checkpoint, updates_of, write_checkpoint
 
 PROGRAM = "python -m fairseq_eisl.checkpoints"

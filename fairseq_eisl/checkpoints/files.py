@@ -10,13 +10,13 @@ import torch
 
 from ..common.files import whole_file
 from ..common.unreadable import why_unreadable
-from ..compat import allow_checkpoint_classes
+from ..fairseq_fixes import allow_checkpoint_classes
 
 
 def read_checkpoint(path: str) -> Dict[str, Any]:
     """The checkpoint on the CPU; ``["model"]`` is its state dict, names to tensors.
 
-    Only classes that :mod:`fairseq_eisl.compat` knows to be harmless are loaded.
+    Only classes that :mod:`fairseq_eisl.fairseq_fixes` knows to be harmless are loaded.
 
     :raises OSError: the file cannot be read.
     :raises ValueError: it is no fairseq checkpoint, or holds another class.

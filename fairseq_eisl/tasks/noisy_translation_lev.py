@@ -17,15 +17,15 @@ from fairseq.tasks.translation_lev import (
 )
 
 from ..data.partial_targets import PartialTargetDataset, Symbols
-from ._initial_weights import begin_with
-from ._model_noise import without_noise
-from ._refinement import (
+from ..decoding.fairseq.refinement import (
     LENGTH_CANDIDATES,
     RefinementGenerator,
     is_one_pass,
     validation_iterations,
 )
-from ._target_noise import TargetNoise, TargetNoiseConfig
+from .initial_weights import load_initial_weights
+from .model_noise import without_noise
+from .target_noise import TargetNoise, TargetNoiseConfig
 
 logger = logging.getLogger(__name__)
 
@@ -101,14 +101,6 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             )
         self.symbols = Symbols(tgt_dict.bos(), tgt_dict.pad(), tgt_dict.eos(), tgt_dict.unk())
 
-    def build_criterion(self, cfg, from_checkpoint=False):
-        if cfg._name not in ("nat_loss", "eisl"):
-            raise ValueError(
-                f"--criterion {cfg._name} trains autoregressive models; with "
-                "--task noisy_translation_lev choose nat_loss or eisl"
-            )
-        return super().build_criterion(cfg, from_checkpoint)
-
     def build_model(self, cfg, from_checkpoint=False):
         name = getattr(cfg, "_name", None)
         kind = ARCH_MODEL_REGISTRY.get(name)
@@ -128,7 +120,7 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
                 f"--noise {fitting}"
             )
         if self.cfg.init_weights and not from_checkpoint:
-            begin_with(model, self.cfg.init_weights)
+            load_initial_weights(model, self.cfg.init_weights)
         return model
 
     def validation_data(self, pairs):

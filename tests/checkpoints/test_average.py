@@ -8,7 +8,7 @@ import torch
 
 from fairseq_eisl.checkpoints import average_checkpoints, read_checkpoint, write_checkpoint
 
-from .made import checkpoint, place, save
+from .fairseq_checkpoints import checkpoint, place, save
 
 
 class Foreign:
@@ -228,7 +228,7 @@ def test_half_a_checkpoint_is_refused(folder):
         average_checkpoints(["x.pt"])
 
 
-def test_paths(folder):
+def test_a_list_of_paths_that_cannot_be_meant_is_refused(folder):
     save("1.pt", {"w": torch.ones(1)})
     os.symlink("1.pt", "link.pt")
     with pytest.raises(FileNotFoundError):

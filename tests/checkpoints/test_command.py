@@ -9,7 +9,7 @@ from fairseq_eisl.checkpoints import last_checkpoints, read_checkpoint
 from fairseq_eisl.checkpoints.command import main
 from tests.toy import CPU, ROOT, USER_DIR, hypotheses, run_cli, train
 
-from .made import place, save
+from .fairseq_checkpoints import place, save
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 
 from fairseq_eisl.checkpoints import average_checkpoints, best_checkpoints, read_checkpoint
 from fairseq_eisl.checkpoints.command import main
-from fairseq_eisl.tasks._initial_weights import begin_with
+from fairseq_eisl.tasks.initial_weights import load_initial_weights
 
 MODEL = {"model": {"w": torch.ones(1000)}}
 
@@ -122,7 +122,7 @@ def test_all_that_reads_checkpoints_says_so(tmp_path, capsys):
     calls = [
         lambda: average_checkpoints([good, bad]),
         lambda: best_checkpoints(str(tmp_path), 1),
-        lambda: begin_with(torch.nn.Linear(1, 1), bad),
+        lambda: load_initial_weights(torch.nn.Linear(1, 1), bad),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"best_bleu_1.000.pt: it holds \w+.system"):

@@ -5,7 +5,7 @@ import logging
 import pytest
 import torch
 
-from fairseq_eisl.criterions import eisl
+from fairseq_eisl.criterions import base
 from tests import toy as toy_corpus
 from tests.criterions.conftest import SENTENCES
 from tests.tolerances import assert_near
@@ -121,7 +121,7 @@ def test_without_eisl_nothing_is_decoded(build, monkeypatch, training):
         raise AssertionError("decoded")
 
     for name in ("decode", "decode_in_parallel", "teacher_forced"):
-        monkeypatch.setattr(eisl, name, fail)
+        monkeypatch.setattr(base, name, fail)
     made = build(ngram_factor=0.0, ce_factor=2.0)
     made.criterion.train(training)
     log = made.criterion(made.model, made.sample(SENTENCES))[2]
@@ -140,7 +140,7 @@ def test_the_encoder_runs_once_for_both_prefixes(build, monkeypatch, arch, train
         made.criterion.train(training)
         if not once:
             monkeypatch.setattr(
-                "fairseq_eisl.criterions._model_outputs._encodes_once", lambda *_: False
+                "fairseq_eisl.criterions.model_outputs.encodes_once", lambda *_: False
             )
         rows = []
         made.model.encoder.register_forward_hook(

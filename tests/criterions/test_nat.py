@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fairseq_eisl.criterions import _nat as nat
+from fairseq_eisl.criterions.eisl import released_losses
+from fairseq_eisl.criterions.nat_outputs import NATOutput, NATOutputs, Symbols, nat_outputs
 from fairseq_eisl.losses import EISLOptions
 from tests import toy as toy_corpus
 from tests.criterions.conftest import SENTENCES
@@ -43,6 +44,12 @@ def loss_and_gradient(made, sample):
     loss.backward()
     grads = {n: p.grad.clone() for n, p in made.model.named_parameters() if p.grad is not None}
     return loss.detach(), size, log, grads
+
+
+def outputs_of(made, sample):
+    """The words of the model alone."""
+    arguments = made.model, sample, len(made.task.target_dictionary), made.criterion.symbols
+    return nat_outputs(*arguments)._replace(others={})
 
 
 @each_arch
@@ -104,17 +111,15 @@ def test_update_freq_gives_the_gradients_of_the_whole_batch(build, arch):
 
 @each_arch
 def test_observed_and_padded_slots_get_no_gradient(build, arch):
-    made = build(arch)
+    made = build(arch, eisl_steps="all", ce_factor=1.0)
     sample = made.sample(SENTENCES)
-    words = nat.run(made.model, sample, len(made.task.target_dictionary))[nat.WORDS]
-    words["out"].retain_grad()
-    losses = nat.sentence_losses(
-        *({nat.WORDS: words}, len(SENTENCES), made.criterion.symbols, EISLOptions()),
-        *("anchor", "all", torch.arange(len(SENTENCES)), True),
-    )
-    (losses.eisl.sum() + losses.ce.sum()).backward()
-    grad = words["out"].grad.abs().sum(2)
-    predicted = words["mask"] & words["tgt"].ne(PAD)
+    outputs = outputs_of(made, sample)
+    words = outputs.words
+    words.logits.retain_grad()
+    losses = made.criterion.nat_losses(outputs, torch.arange(len(SENTENCES)))
+    (losses.sequence.sum() + losses.ce.sum()).backward()
+    grad = words.logits.grad.abs().sum(2)
+    predicted = words.mask & words.targets.ne(PAD)
     assert predicted.any() and (grad[~predicted] == 0).all() and (grad[predicted] > 0).all()
 
 
@@ -152,7 +157,7 @@ def test_released_cross_entropy_is_nat_loss_for_a_batch(build, arch):
 
 
 @pytest.mark.parametrize("n, value", [(1, 1.075649), (2, 0.988172)])
-def test_released_eisl_counts_padding(n, value):
+def test_released_eisl_counts_padding(build, n, value):
     """Worked out by hand: y = [a, b, pad], P = [(.5, .25, .25), (.25, .5, .25), (1/3, 1/3, 1/3)].
 
     n = 1: position weights are proportional to p, so each column costs
@@ -161,16 +166,20 @@ def test_released_eisl_counts_padding(n, value):
     probabilities = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [1 / 3, 1 / 3, 1 / 3]])
     target = torch.tensor([[0, 2, 1]])  # the pad column holds id 1
     logits = probabilities[:, [0, 2, 1]].log().unsqueeze(0)
-    outputs = {nat.WORDS: {"out": logits, "tgt": target, "mask": target.ne(PAD)}}
+    words = NATOutput(logits, target, target.ne(PAD))
+    symbols = Symbols(bos=-1, pad=PAD, eos=-2)
+    outputs = NATOutputs(words, {}, batch=1, symbols=symbols)
     options = EISLOptions((n,), selection="softmax")
-    losses = nat.released_losses(outputs, options, torch.tensor([0]))
-    assert losses.eisl.item() == pytest.approx(value, abs=1e-6)
+    loss, _, _ = released_losses(outputs, options, torch.tensor([0]))
+    assert loss.item() == pytest.approx(value, abs=1e-6)
     # Without padding as a target and as a slot, the same sentence costs less.
-    symbols = nat.Symbols(bos=-1, pad=PAD, eos=-2)
-    ours = nat.sentence_losses(
-        outputs, 1, symbols, options, "include", "all", torch.tensor([0]), False
+    made = build(
+        "nonautoregressive_transformer",
+        **{"ngram": str(n), "position_selection": "softmax", "eisl_special": "include"},
     )
-    assert ours.eisl.item() == pytest.approx({1: 0.924196, 2: 0.693147}[n], abs=1e-6)
+    made.criterion.symbols = symbols
+    ours = made.criterion.nat_losses(outputs, torch.tensor([0]))
+    assert ours.sequence.item() == pytest.approx({1: 0.924196, 2: 0.693147}[n], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -187,15 +196,17 @@ def test_released_eisl_counts_padding(n, value):
 def test_released_orders_that_come_to_one_are_one(given, weights, same, same_weights):
     torch.manual_seed(1)
     targets = torch.randint(4, 9, (2, 4))
-    outputs = {nat.WORDS: {"out": torch.randn(2, 4, 9), "tgt": targets}}
+    words = NATOutput(torch.randn(2, 4, 9), targets)
+    outputs = NATOutputs(words, {}, batch=2, symbols=Symbols(0, 1, 2))
 
-    def loss(ngrams, weights):
+    def losses(ngrams, weights):
         options = EISLOptions(ngrams, weights, selection="softmax")
-        return nat.released_losses(outputs, options, torch.arange(2))
+        return released_losses(outputs, options, torch.arange(2))
 
-    assert_near(loss(given, weights).eisl, loss(same, same_weights).eisl, torch.float32)
+    assert_near(losses(given, weights)[0], losses(same, same_weights)[0], torch.float32)
     # Logged for each order that was given, and the one that all are too long for.
-    assert loss(given, weights).terms.losses.shape == (2, len(given) + 1)
+    terms = losses(given, weights)[2]
+    assert terms.losses.shape == (2, len(given) + 1)
 
 
 def test_released_keeps_its_noise_in_validation_and_ours_does_not(build):
@@ -213,22 +224,20 @@ def test_released_keeps_its_noise_in_validation_and_ours_does_not(build):
 @pytest.mark.parametrize("steps", ["first", "all"])
 def test_refinement_steps_are_told_apart(build, steps):
     """Two steps: EISL of the first, and EISL or cross entropy of the second, averaged."""
-    made = build("iterative_nonautoregressive_transformer")
+    options = {"eisl_steps": steps, "position_selection": "softmax", "ce_factor": 1.0}
+    made = build("iterative_nonautoregressive_transformer", **options)
     sample, seeds = made.sample(SENTENCES), torch.arange(8)
-    outputs = nat.run(made.model, sample, len(made.task.target_dictionary))
-    words = outputs[nat.WORDS]
-    assert words["tgt"].size(0) == 16
-    options = EISLOptions(selection="softmax")
-    common = (8, made.criterion.symbols, options, "anchor")
-    both = nat.sentence_losses({nat.WORDS: words}, *common, steps, seeds, False).eisl
+    outputs = outputs_of(made, sample)
+    assert outputs.words.targets.size(0) == 16
+    both = made.criterion.nat_losses(outputs, seeds).sequence
 
-    def one_step(rows):
-        part = {k: v[rows] if torch.is_tensor(v) else v for k, v in words.items()}
-        return nat.sentence_losses({nat.WORDS: part}, *common, "all", seeds, True)
+    def one_step(first):
+        part = outputs._replace(words=outputs.words.rows(first, first + 8))
+        return made.criterion.nat_losses(part, seeds)
 
-    first, second = one_step(slice(0, 8)), one_step(slice(8, 16))
-    other = second.eisl if steps == "all" else second.ce
-    assert_near(both, (first.eisl + other) / 2, torch.float32)
+    first, second = one_step(0), one_step(8)
+    other = second.sequence if steps == "all" else second.ce
+    assert_near(both, (first.sequence + other) / 2, torch.float32)
 
 
 @pytest.mark.parametrize(

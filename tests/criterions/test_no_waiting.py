@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairseq_eisl
-from fairseq_eisl.criterions import _candidates
+from fairseq_eisl.decoding import candidates
 from fairseq_eisl.losses import eisl_loss, feature_log_probs
 from tests.criterions.conftest import SENTENCES
 from tests.devices import needs_cuda
@@ -52,8 +52,8 @@ def lines_that_wait(made):
 @pytest.fixture
 def as_on_cuda(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
-    monkeypatch.setattr(_candidates, "_CUDA_STEPS_BETWEEN_LOOKS", 10**6)
-    monkeypatch.setattr(_candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", 10**6)
+    monkeypatch.setattr(candidates, "_CUDA_STEPS_BETWEEN_LOOKS", 10**6)
+    monkeypatch.setattr(candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", 10**6)
 
 
 @pytest.mark.parametrize("options", [
@@ -74,7 +74,7 @@ def test_a_step_of_a_non_autoregressive_model_waits_for_nothing(build, as_on_cud
 def test_this_test_sees_what_waits(build, monkeypatch, options):
     """Looking whether all candidates have ended is a wait, which on a CPU is made at each step."""
     found = lines_that_wait(build(**options))
-    assert any("_candidates" in line and "bool(" in line for line in found)
+    assert any("candidates" in line and "bool(" in line for line in found)
 
 
 @needs_cuda

@@ -5,8 +5,8 @@ import torch
 from fairseq.distributed import ModuleProxyWrapper
 from torch import nn
 
-from fairseq_eisl.criterions import _output_layer, eisl
-from fairseq_eisl.criterions._output_layer import output_layer
+from fairseq_eisl.criterions import base, eisl
+from fairseq_eisl.criterions.output_layer import LARGE, output_layer
 from tests.criterions.conftest import SENTENCES
 from tests.tolerances import assert_near
 
@@ -70,10 +70,10 @@ def test_a_bias_of_the_output_layer_counts(build):
 def test_auto_takes_blocks_for_large_outputs_only(build, monkeypatch):
     made = build()
     seen = []
-    monkeypatch.setattr(eisl, "output_layer", lambda model: seen.append(model))
+    monkeypatch.setattr(base, "output_layer", lambda model: seen.append(model))
     step(made)
     assert made.criterion.layer == "auto" and not seen
-    monkeypatch.setattr(eisl, "LARGE", 1)
+    monkeypatch.setattr(base, "LARGE", 1)
     step(made)
     assert len(seen) == 1
 
@@ -117,4 +117,4 @@ def test_other_models_keep_their_logits(build):
 
 
 def test_the_limit_is_256_mb_of_logits():
-    assert _output_layer.LARGE * 4 == 256 * 2**20
+    assert LARGE * 4 == 256 * 2**20

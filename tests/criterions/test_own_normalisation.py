@@ -6,11 +6,10 @@ import pytest
 import torch
 from fairseq.models.transformer import TransformerDecoder, TransformerModel
 
-from fairseq_eisl.criterions._cached_transformer import is_known
-from fairseq_eisl.criterions._model_outputs import gives_logits
-from fairseq_eisl.criterions._output_layer import output_layer
-from fairseq_eisl.losses import eisl_log_prob_terms, eisl_logit_terms, eisl_loss
-from fairseq_eisl.losses.eisl import EISLOptions
+from fairseq_eisl.criterions.output_layer import output_layer
+from fairseq_eisl.decoding.fairseq.cached_transformer import is_known
+from fairseq_eisl.decoding.fairseq.model_scores import gives_logits
+from fairseq_eisl.losses import EISLOptions, eisl_log_prob_terms, eisl_logit_terms, eisl_loss
 from tests import toy as toy_corpus
 from tests.criterions.conftest import SENTENCES
 from tests.tolerances import assert_near
@@ -113,19 +112,22 @@ def test_log_probabilities_are_taken_as_they_are():
     torch.manual_seed(1)
     logits, targets = torch.randn(2, 5, 9, dtype=torch.float64), torch.randint(9, (2, 4))
     options = EISLOptions((1, 2), selection="softmax")
-    rest = (targets, torch.ones(2, 5) > 0, torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]) > 0, options)
+    rest = {
+        "output_mask": torch.ones(2, 5) > 0,
+        "target_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]) > 0,
+        "options": options,
+    }
     log_probs = logits.log_softmax(2)
-    same = eisl_log_prob_terms(log_probs, *rest).total()
-    assert_near(same, eisl_logit_terms(logits, *rest).total(), torch.float64)
-    less = eisl_log_prob_terms(log_probs - 0.5, *rest)
+    same = eisl_log_prob_terms(log_probs, targets, **rest).total()
+    assert_near(same, eisl_logit_terms(logits, targets, **rest).total(), torch.float64)
+    less = eisl_log_prob_terms(log_probs - 0.5, targets, **rest)
     assert_near(less.total(), same + 0.5, torch.float64)
     assert_near(
         same[:1],
         eisl_loss(
-            logits,
-            *rest[:1],
-            output_mask=rest[1],
-            target_mask=rest[2],
+            *(logits, targets),
+            output_mask=rest["output_mask"],
+            target_mask=rest["target_mask"],
             ngrams=(1, 2),
             selection="softmax",
             reduction="none",

@@ -231,7 +231,7 @@ def test_noise_depends_on_the_example_alone(resample):
     assert targets(make("synthetic:6,substitute:0.2", resample, seed=2)) != expected
 
 
-def test_epochs():
+def test_noise_is_the_same_in_every_epoch_unless_drawn_anew():
     same, fresh = make("repeat:0.5"), make("repeat:0.5", resample=True)
     once = targets(same)
     assert same.can_reuse_epoch_itr_across_epochs

@@ -139,7 +139,7 @@ def test_literal_examples():
 
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 1.0])
-def test_rates(p):
+def test_noise_hits_the_share_of_words_that_was_asked_for(p):
     repeated = over_seeds(ops.repeat, p)
     assert share(repeated, len) - 1 == pytest.approx(p, abs=TOLERANCE)
     for result in repeated:  # only copies, next to their words, at most one each

@@ -92,7 +92,7 @@ def test_the_tasks_that_noise_are_those_of_this_package():
     from fairseq_eisl.recipes.recipe import NOISY_TASKS
 
     fairseq_eisl.register()
-    from fairseq_eisl.tasks._target_noise import TargetNoise
+    from fairseq_eisl.tasks.target_noise import TargetNoise
 
     assert set(NOISY_TASKS) == {
         name for name, task in TASK_REGISTRY.items() if issubclass(task, TargetNoise)

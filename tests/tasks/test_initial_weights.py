@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_eisl.tasks._initial_weights import begin_with
+from fairseq_eisl.tasks.initial_weights import load_initial_weights
 from tests.toy import setup
 
 NAT, CRF, ITERATIVE = (
@@ -35,7 +35,7 @@ def test_what_both_have_is_copied_and_the_rest_is_named(toy, tmp_path, first, se
     theirs = saved(toy, first, path, *NORMS).state_dict()
     model = setup(toy.bin, *NORMS, arch=second, seed=2).model
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    assert sorted(begin_with(model, str(path))) == sorted(fresh)
+    assert sorted(load_initial_weights(model, str(path))) == sorted(fresh)
     for name, value in model.state_dict().items():
         assert torch.equal(value, (theirs if name in theirs else before)[name]), name
     assert model.decoder.embed_tokens.weight is model.encoder.embed_tokens.weight  # still tied

@@ -1,4 +1,4 @@
-"""The mends of ``fairseq_eisl.compat``: each is still needed, works, and goes no further."""
+"""The mends of ``fairseq_eisl.fairseq_fixes``: each is still needed, works, and goes no further."""
 
 import argparse
 import inspect
@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import TokenBlockDataset, token_block_dataset
 from fairseq.modules import dynamic_crf_layer
 
-from fairseq_eisl import compat
+from fairseq_eisl import fairseq_fixes
 from tests.toy import ARCHS, CPU, TINY, USER_DIR, hypotheses, run_cli, setup, train
 
 BLEU = [
@@ -192,7 +192,7 @@ def test_the_list_holds_nothing_else():
     """Classes that carry data and run no code of the checkpoint's choosing."""
     names = {
         entry[1] if isinstance(entry, tuple) else f"{entry.__module__}.{entry.__qualname__}"
-        for entry in compat.checkpoint_classes()
+        for entry in fairseq_fixes.checkpoint_classes()
     }
     assert names == {
         "argparse.Namespace",
@@ -257,15 +257,15 @@ def test_damaged_names_in_an_archive_are_damage(tmp_path):
 
 def test_mending_twice_is_mending_once():
     before = len(torch.serialization.get_safe_globals())
-    compat.apply()
+    fairseq_fixes.apply()
     assert len(torch.serialization.get_safe_globals()) == before
 
 
 def test_an_older_torch_or_numpy_needs_no_mend(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.5.1")
     monkeypatch.setattr(torch.serialization, "add_safe_globals", None)
-    compat.allow_checkpoint_classes()
+    fairseq_fixes.allow_checkpoint_classes()
     monkeypatch.setattr(np, "float", float, raising=False)
     monkeypatch.setattr(dynamic_crf_layer, "np", np)
-    compat.mend_crf_float()
+    fairseq_fixes.mend_crf_float()
     assert dynamic_crf_layer.np is np

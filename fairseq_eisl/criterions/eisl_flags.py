@@ -1,17 +1,20 @@
 """The flags of ``--criterion eisl``, and the options of the loss that they make."""
 
-import argparse
-import math
-import re
 from dataclasses import dataclass, field
 from typing import Any, List
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 
 from ..losses import SPECIALS, EISLOptions
 from ..losses.position_selection import SELECTION_ON, SELECTIONS
+from .candidate_flags import (
+    SequenceCriterionConfig,
+    check_candidate_flags,
+    check_choices,
+    check_factors,
+)
+from .idle_flags import CANDIDATES, FlagGroups
 
-DECODINGS = ("greedy", "sample", "teacher-forcing")
 OUTPUT_LAYERS = ("auto", "whole", "blocks")
 STEPS = ("all", "first")
 COMPATIBILITIES = ("none", "released")
@@ -24,10 +27,25 @@ _FLAGS = {
     "selection_on": "--selection-on",
     "floor": "--log-prob-floor",
 }
+FLAG_GROUPS = FlagGroups(
+    sequence=(
+        "ngram",
+        "ngram_weight",
+        "position_selection",
+        "gumbel_temperature",
+        "selection_on",
+        "log_prob_floor",
+        "ngram_sum",
+    ),
+    autoregressive=(*CANDIDATES, "output_layer"),
+    slots=("eisl_special",),
+    slot_steps=("eisl_steps",),
+    factor="ngram_factor",
+)
 
 
 @dataclass
-class EISLCriterionConfig(FairseqDataclass):
+class EISLCriterionConfig(SequenceCriterionConfig):
     # Any, not str: hydra and YAML have lists of numbers.
     ngram: Any = field(
         default="2,3,4",
@@ -40,12 +58,6 @@ class EISLCriterionConfig(FairseqDataclass):
         metadata={"help": "a weight for each order, e.g. 0.8,0.2 (default: equal, summing to 1)"},
     )
     ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
-    ce_factor: float = field(
-        default=0.0, metadata={"help": "factor of the teacher-forced cross entropy in the loss"}
-    )
-    label_smoothing: float = field(
-        default=0.0, metadata={"help": "label smoothing of the cross entropy part"}
-    )
     position_selection: ChoiceEnum(SELECTIONS) = field(  # type: ignore[valid-type]
         default="gumbel",
         metadata={
@@ -67,27 +79,6 @@ class EISLCriterionConfig(FairseqDataclass):
     ngram_sum: bool = field(
         default=False,
         metadata={"help": "sum an n-gram's log-probabilities instead of averaging them"},
-    )
-    train_decoding: ChoiceEnum(DECODINGS) = field(  # type: ignore[valid-type]
-        default="greedy",
-        metadata={
-            "help": "where the candidate comes from: the model's own greedy output, a "
-            "sample from it, or the target (teacher forcing)"
-        },
-    )
-    candidate_after_eos: bool = field(
-        default=False,
-        metadata={
-            "help": "count positions after the candidate's own EOS, up to the target's "
-            "length, as candidate positions"
-        },
-    )
-    parallel_decoding: bool = field(
-        default=False,
-        metadata={
-            "help": "decode the greedy candidate at all positions at once until nothing changes "
-            "(Jacobi iterations), instead of token by token with cached keys"
-        },
     )
     output_layer: ChoiceEnum(OUTPUT_LAYERS) = field(  # type: ignore[valid-type]
         default="auto",
@@ -112,15 +103,6 @@ class EISLCriterionConfig(FairseqDataclass):
             "cross entropy"
         },
     )
-    crf_loss_factor: float = field(
-        default=1.0, metadata={"help": "factor of the CRF's likelihood (NAT-CRF)"}
-    )
-    mask_ins_loss_factor: float = field(
-        default=1.0, metadata={"help": "factor of the placeholder insertion (Levenshtein)"}
-    )
-    word_del_loss_factor: float = field(
-        default=1.0, metadata={"help": "factor of the word deletion (Levenshtein)"}
-    )
     eisl_compat: ChoiceEnum(COMPATIBILITIES) = field(  # type: ignore[valid-type]
         default="none",
         metadata={
@@ -128,19 +110,6 @@ class EISLCriterionConfig(FairseqDataclass):
             "comparison (no masks, special symbols like words, noise in validation, batch means)"
         },
     )
-
-
-_NEGATIVE = re.compile(r"^-(\d|\.\d|inf|nan)", re.IGNORECASE)
-
-
-def allow_negative_values(parser: argparse.ArgumentParser):
-    """Let ``--ngram -1,2`` and ``--log-prob-floor -2e1`` be flags with values.
-
-    argparse takes ``-1`` and ``-0.5`` for values, where no flag looks like a number, but a list
-    of them or an exponent for a flag, and then misses the value.
-    """
-    # Its one place for that: it has no public name.
-    parser._negative_number_matcher = _NEGATIVE
 
 
 def _numbers(flag: str, given: Any, kind) -> list:
@@ -177,11 +146,11 @@ def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:
         return EISLOptions(
             ngrams,
             weights,
-            str(cfg.position_selection),
-            cfg.gumbel_temperature,
-            str(cfg.selection_on),
-            cfg.log_prob_floor,
-            not cfg.ngram_sum,
+            selection=str(cfg.position_selection),
+            temperature=cfg.gumbel_temperature,
+            selection_on=str(cfg.selection_on),
+            floor=cfg.log_prob_floor,
+            normalize=not cfg.ngram_sum,
         )
     except ValueError as err:
         option = str(err).replace("=", " ").split()[0]
@@ -190,32 +159,16 @@ def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:
 
 def check_flags(cfg: EISLCriterionConfig):
     """Raise ValueError for a number that cannot be meant, or an unknown choice."""
-    for name in (
-        "ngram_factor",
-        "ce_factor",
-        "crf_loss_factor",
-        "mask_ins_loss_factor",
-        "word_del_loss_factor",
-    ):
-        value = getattr(cfg, name)
-        if not (math.isfinite(value) and value >= 0):
-            flag = "--" + name.replace("_", "-")
-            raise ValueError(f"{flag} must be a finite number, 0 or above, not {value}")
+    check_factors(cfg, "ngram_factor")
+    check_candidate_flags(cfg)
     if cfg.ngram_factor == 0 and cfg.ce_factor == 0:
         raise ValueError("--ngram-factor and --ce-factor are both 0: nothing to train on")
-    if not 0 <= cfg.label_smoothing < 1:
-        raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
-    if cfg.parallel_decoding and str(cfg.train_decoding) != "greedy":
-        raise ValueError(
-            f"--parallel-decoding is for --train-decoding greedy, not {cfg.train_decoding}"
-        )
-    for name, choices in (
-        ("train_decoding", DECODINGS),
-        ("output_layer", OUTPUT_LAYERS),
-        ("eisl_special", SPECIALS),
-        ("eisl_steps", STEPS),
-        ("eisl_compat", COMPATIBILITIES),
-    ):
-        if str(getattr(cfg, name)) not in choices:
-            flag, value = "--" + name.replace("_", "-"), str(getattr(cfg, name))
-            raise ValueError(f"{flag}: {value!r} is unknown; choose from {', '.join(choices)}")
+    check_choices(
+        cfg,
+        (
+            ("output_layer", OUTPUT_LAYERS),
+            ("eisl_special", SPECIALS),
+            ("eisl_steps", STEPS),
+            ("eisl_compat", COMPATIBILITIES),
+        ),
+    )

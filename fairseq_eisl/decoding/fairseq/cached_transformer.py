@@ -23,7 +23,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ._plain_modules import has_hooks, is_plain, is_untouched
+from .plain_modules import has_hooks, is_plain, is_untouched
 
 # fairseq's norms; the fused one is there with apex alone.
 _NORMS = (nn.LayerNorm, getattr(layer_norm, "FusedLayerNorm", nn.LayerNorm))

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairseq_eisl.criterions._cached_transformer import CachedTransformer, is_known
+from fairseq_eisl.decoding.fairseq.cached_transformer import CachedTransformer, is_known
 from tests.criterions.conftest import SENTENCES
 from tests.devices import DEVICES
 from tests.tolerances import assert_near

@@ -16,6 +16,7 @@ from ..data.literal_padding import LiteralPaddingDataset, as_unknown
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
 from ..noise.segmentation import is_number
+from .criterion_kinds import check_criterion
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,10 @@ class TargetNoise(TranslationTask):
             return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, unk, scheme, pieces)
         except ValueError as err:
             raise ValueError(f"--target-noise-bpe {scheme}: {err}") from None
+
+    def build_criterion(self, cfg, from_checkpoint=False):
+        check_criterion(cfg._name, self.autoregressive)
+        return super().build_criterion(cfg, from_checkpoint)
 
     def build_model(self, cfg, from_checkpoint=False):
         model = super().build_model(cfg, from_checkpoint)

@@ -1,6 +1,6 @@
 """The few mends that fairseq 0.12 needs under today's torch and numpy.
 
-Each is as narrow as it can be; ``tests/test_compat.py`` fails when one is no
+Each is as narrow as it can be; ``tests/test_fairseq_fixes.py`` fails when one is no
 longer needed.
 """
 
@@ -97,10 +97,10 @@ def mend_bart_beams():
     """
     from fairseq.models.bart import BARTModel
 
-    BARTModel.set_beam_size = _keep_no_beam_size
+    BARTModel.set_beam_size = keep_no_beam_size
 
 
-def _keep_no_beam_size(model, beam):
+def keep_no_beam_size(model, beam):
     """In place of ``BARTModel.set_beam_size``."""
 
 

@@ -6,10 +6,10 @@ from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
 from fairseq.models import ARCH_MODEL_REGISTRY
 from torch.nn import functional as F
 
-from fairseq_eisl.tasks import _refinement as refinement
-from fairseq_eisl.tasks._refinement import RefinementGenerator
+from fairseq_eisl.decoding.fairseq import decoder_methods
+from fairseq_eisl.decoding.fairseq.refinement import RefinementGenerator
 from tests.criterions.conftest import SENTENCES
-from tests.tasks.refinement_models import (
+from tests.decoding.refinement.models import (
     BOS,
     CMLM,
     CRF,
@@ -222,7 +222,7 @@ def test_more_candidates_than_lengths(build, first_inputs):
 
 def insertions(scores, real, limit, most=255, eos_penalty=0.0):
     most = torch.full((len(real),), most)
-    out = refinement._bound_insertions(scores, real, limit, most, eos_penalty)
+    out = decoder_methods.bound_insertions(scores, real, limit, most, eos_penalty)
     final = out.clone()
     final[..., 0] -= eos_penalty
     return out, final.argmax(2).clamp(max=255)

@@ -8,9 +8,9 @@ from fairseq.modules.quant_noise import quant_noise
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize, prune
 
-from fairseq_eisl.criterions._cached_transformer import is_known
-from fairseq_eisl.criterions._output_layer import output_layer
-from fairseq_eisl.criterions._plain_modules import is_plain
+from fairseq_eisl.criterions.output_layer import output_layer
+from fairseq_eisl.decoding.fairseq.cached_transformer import is_known
+from fairseq_eisl.decoding.fairseq.plain_modules import is_plain
 from tests.criterions.conftest import SENTENCES
 from tests.tolerances import assert_near
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests import toy as toy_corpus
-from tests.tasks.refinement_models import LEV, LIMITS
+from tests.decoding.refinement.models import LEV, LIMITS
 from tests.toy import NAT_ARCHS
 
 

@@ -16,7 +16,7 @@ from ..common.unreadable import why_unreadable
 logger = logging.getLogger(__name__)
 
 
-def begin_with(model: torch.nn.Module, path: str) -> List[str]:
+def load_initial_weights(model: torch.nn.Module, path: str) -> List[str]:
     """Copy the parameters that ``model`` and the checkpoint at ``path`` share by name.
 
     Returns the names of the parameters that the checkpoint lacks; they keep their random
@@ -25,7 +25,7 @@ def begin_with(model: torch.nn.Module, path: str) -> List[str]:
     """
     if not os.path.isfile(path):
         raise ValueError(f"--init-weights {path}: there is no such file")
-    try:  # safely: see compat.allow_checkpoint_classes
+    try:  # safely: see fairseq_fixes.allow_checkpoint_classes
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as err:  # whatever an unpickler makes of the bytes of another format
         raise ValueError(f"--init-weights {path}: {why_unreadable(path, err)}") from err

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.models.bart import BARTModel
 
-from fairseq_eisl import compat
+from fairseq_eisl import fairseq_fixes
 from tests.criterions.conftest import SENTENCES
 from tests.toy import make_sample, setup
 
@@ -80,7 +80,7 @@ def test_a_generator_does_not_depend_on_another_or_on_batches(toy):
 
 def test_fairseq_still_needs_the_mend(toy):
     """If this fails, ``mend_bart_beams`` is no longer needed with this fairseq."""
-    assert BARTModel.set_beam_size is compat._keep_no_beam_size
+    assert BARTModel.set_beam_size is fairseq_fixes.keep_no_beam_size
     made = setup(toy.bin, arch="bart_base")
     before = losses(made)
     for layer in made.model.decoder.layers:  # what fairseq's own method does

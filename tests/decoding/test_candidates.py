@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from fairseq_eisl.criterions import _candidates
-from fairseq_eisl.criterions._cached_transformer import CachedTransformer
-from fairseq_eisl.criterions._candidates import decode, decode_in_parallel, unwrapped
+from fairseq_eisl.decoding import candidates
+from fairseq_eisl.decoding.fairseq import candidates as fairseq_candidates
+from fairseq_eisl.decoding.fairseq.cached_transformer import CachedTransformer
+from fairseq_eisl.decoding.fairseq.candidates import decode, decode_in_parallel
+from fairseq_eisl.decoding.fairseq.model_scores import unwrapped
 from tests.criterions.conftest import SENTENCES
 from tests.toy import ARCHS, Child
 
@@ -216,7 +218,7 @@ def test_it_stops_once_all_have_ended(build, monkeypatch, known):
     if known:
         ends("logits", CachedTransformer, lambda step: step)
     else:
-        monkeypatch.setattr(_candidates, "is_known", lambda decoder: False)
+        monkeypatch.setattr(fairseq_candidates, "is_known", lambda decoder: False)
 
         def cached_step(tokens, encoder_out, incremental_state):
             assert incremental_state is not None
@@ -292,7 +294,7 @@ def test_it_trains_under_distributed_data_parallel(build):
 @pytest.mark.parametrize("arch", ARCHS)
 def test_in_parallel_equals_token_by_token(build, monkeypatch, arch, after_eos, looks):
     if looks > 1:
-        monkeypatch.setattr(_candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", looks)
+        monkeypatch.setattr(candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", looks)
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
     # Alone, no other sentence keeps the iterations going.
     for seed, texts in [*((seed, SENTENCES) for seed in SEEDS), (SEEDS[0], SENTENCES[:1])]:
@@ -334,7 +336,7 @@ def test_the_criterion_decodes_in_parallel_on_request(build, monkeypatch):
         made = build(parallel_decoding=parallel)
         losses.append(made.criterion(made.model, made.sample(SENTENCES))[0])
     assert torch.equal(*losses)
-    monkeypatch.setattr("fairseq_eisl.criterions.eisl.decode", None)
+    monkeypatch.setattr("fairseq_eisl.criterions.base.decode", None)
     made.criterion(made.model, made.sample(SENTENCES))
 
 
@@ -343,7 +345,7 @@ def test_cuda_looks_rarely(build, monkeypatch):
     made = build()
     sample = made.sample(SENTENCES)
     expected = decode(made.model, sample, PAD, EOS)
-    monkeypatch.setattr(_candidates, "_CUDA_STEPS_BETWEEN_LOOKS", 10**6)
+    monkeypatch.setattr(candidates, "_CUDA_STEPS_BETWEEN_LOOKS", 10**6)
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
     found = decode(made.model, sample, PAD, EOS)
     assert torch.equal(found.tokens, expected.tokens) and torch.equal(found.mask, expected.mask)

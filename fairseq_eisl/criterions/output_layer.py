@@ -8,8 +8,8 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerModelB
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ._model_outputs import gives_logits, unwrapped
-from ._plain_modules import has_hooks, is_plain, is_untouched
+from ..decoding.fairseq.model_scores import gives_logits, unwrapped
+from ..decoding.fairseq.plain_modules import has_hooks, is_plain, is_untouched
 
 LARGE = 2**26
 """Numbers of B x T x V logits from which on ``auto`` avoids them: 256 MB of float32."""

@@ -8,7 +8,7 @@ import torch
 
 from fairseq_eisl.checkpoints import best_checkpoints, last_checkpoints
 
-from .made import save
+from .fairseq_checkpoints import save
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from argparse import Namespace
 import pytest
 import torch
 
-from fairseq_eisl.tasks import _refinement as refinement
-from fairseq_eisl.tasks._refinement import RefinementGenerator
+from fairseq_eisl.decoding.fairseq import refinement
+from fairseq_eisl.decoding.fairseq.refinement import RefinementGenerator
 from tests import toy as toy_corpus
-from tests.tasks.refinement_models import (
+from tests.decoding.refinement.models import (
     BOS,
     CMLM,
     CRF,
@@ -159,7 +159,7 @@ def test_a_hypothesis_without_words_never_wins(build):
         for beam in beams
         for tokens, score in beam[:2]
     ]
-    found = generator(build(NAT)).rerank(refinement._OwnScores(), finalized, None, 2)
+    found = generator(build(NAT)).rerank(refinement.OwnScores(), finalized, None, 2)
     assert [float(h[0]["score"]) for h in found] == [s for beam in beams for s in beam[2]]
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_eisl.tasks._refinement import RefinementGenerator
+from fairseq_eisl.decoding.fairseq.refinement import RefinementGenerator
 from tests.criterions.conftest import SENTENCES
 from tests.toy import NAT_ARCHS
 

@@ -1,11 +1,10 @@
 """Decoding with fairseq's non-autoregressive models: lengths that fit, candidates, reranking."""
 
-from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from contextlib import ExitStack
+from typing import Any, List, Optional
 
 import torch
 from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
-from fairseq.models import BaseFairseqModel
 from fairseq.models.nat import (
     CMLMNATransformerModel,
     FairseqNATModel,
@@ -13,6 +12,9 @@ from fairseq.models.nat import (
     NATransformerModel,
 )
 from torch import Tensor
+
+from .decoder_methods import held_back
+from .model_scores import unwrapped
 
 LENGTH_CANDIDATES = ("contiguous", "top-k")
 _REFINEMENTS = 9  # ten passes, the usual setting of the models that refine
@@ -67,7 +69,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
     @torch.no_grad()
     def generate(self, models, sample, prefix_tokens=None, constraints=None):
         """Hypotheses of a batch, as the stock generator returns them."""
-        models = [_unwrapped(model) for model in models]
+        models = [unwrapped(model) for model in models]
         self._check(models)
         own, reranker = (models[:-1], models[-1]) if self.reranking else (models, None)
         limit = self._limit(own, reranker)
@@ -78,13 +80,13 @@ class RefinementGenerator(IterativeRefinementGenerator):
             if self.beam_size > 1:
                 # Stock compares the candidates' scores in numpy, which takes none from a GPU.
                 # Those of a reranker pass through ``rerank``, so let all of them.
-                given.append(reranker or _OwnScores())
+                given.append(reranker or OwnScores())
                 self.reranking = True
             if isinstance(own[0], CMLMNATransformerModel):
                 # It masks its least likely words again after each pass but the last. Stock takes
                 # two equal outputs for the end, and would return one with its masks.
                 self.adaptive = False
-            for context in _mends(own, limit, self):
+            for context in held_back(own, limit, self):
                 stack.enter_context(context)
             found = super().generate(given, sample, prefix_tokens, constraints)
         if self.remove_repeats:
@@ -139,7 +141,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
         eos or pad, of which a non-autoregressive model may write some in the midst, and one
         eos. Its sources begin with bos, the reranker's do not.
         """
-        if isinstance(reranker, _OwnScores):
+        if isinstance(reranker, OwnScores):
             scores = torch.stack([hypotheses[0]["score"] for hypotheses in finalized])
         else:
             source, lengths = encoder_input
@@ -186,14 +188,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
         return worse.flatten() | scores.isnan()
 
 
-def _unwrapped(model) -> BaseFairseqModel:
-    """The model inside its distributed wrappers, in which validation hands it over."""
-    while not isinstance(model, BaseFairseqModel) and hasattr(model, "module"):
-        model = model.module
-    return model
-
-
-class _OwnScores:
+class OwnScores:
     """Stands in for a reranker where candidates keep the scores that they have."""
 
     def eval(self):
@@ -277,106 +272,6 @@ class _Bounded:
         tokens.scatter_(1, lengths.unsqueeze(1) - 1, model.eos)
         scores = out.output_scores.new_zeros(tokens.shape)
         return out._replace(output_tokens=tokens, output_scores=scores)
-
-
-# -- methods of the decoders, held back while decoding ---------------------------------------
-
-
-def _mends(models: Sequence, limit: int, generator: RefinementGenerator):
-    """Contexts to decode in; afterwards the models are as before."""
-    for part in (models[0].encoder, models[0].decoder):
-        yield _replaced(part, ensemble_models=part.ensemble_models)  # else they stay an ensemble
-    # The first decoder speaks for an ensemble.
-    if hasattr(models[0].decoder, "forward_mask_ins"):
-        yield _replaced(models[0].decoder, **_levenshtein(models[0], limit, generator))
-    elif len(models) > 1:
-        for i, model in enumerate(models):
-            yield _replaced(model.decoder, forward_copying_source=_copying(model.decoder, i))
-
-
-@contextmanager
-def _replaced(module, **attributes):
-    """The module has these attributes of its own, until the end gives back those it had."""
-    before = {name: vars(module)[name] for name in attributes if name in vars(module)}
-    vars(module).update(attributes)
-    try:
-        yield
-    finally:
-        for name in attributes:
-            del vars(module)[name]
-        vars(module).update(before)
-
-
-def _copying(decoder, index: int) -> Callable:
-    """``--src-embedding-copy``: stock hands each decoder the embeddings of the whole ensemble."""
-    stock = decoder.forward_copying_source
-    return lambda source, *masks: stock(source[..., index] if source.dim() == 4 else source, *masks)
-
-
-def _levenshtein(model, limit: int, generator: RefinementGenerator) -> Dict[str, Callable]:
-    """The decoder's methods for a model that deletes, inserts placeholders and fills them.
-
-    It does so in one method; what its decoder says is all that can be held back from outside.
-    Attention is held back altogether: stock code mixes up the rows of it where only some
-    sentences change, and dies.
-    """
-    decoder = model.decoder
-    delete, insert, fill = (
-        getattr(decoder, name)
-        for name in ("forward_word_del", "forward_mask_ins", "forward_word_ins")
-    )
-
-    def forward_word_del(**inputs):
-        return delete(**inputs)[0], None
-
-    def forward_mask_ins(**inputs):
-        real = inputs["prev_output_tokens"].ne(model.pad)
-        # Stock lets no slot take more than this many.
-        source = (~inputs["encoder_out"]["encoder_padding_mask"][0]).sum(1)
-        most = (source * generator.max_ratio).clamp(min=10).long()
-        scores = insert(**inputs)[0]
-        return _bound_insertions(scores, real, limit, most, generator.eos_penalty), None
-
-    def forward_word_ins(**inputs):
-        # A pad in the midst is taken for the end: the row loses as many tokens there, unless
-        # another of the batch is longer.
-        scores = fill(**inputs)[0]
-        scores[..., model.pad] = -float("inf")
-        return scores, None
-
-    return {f.__name__: f for f in (forward_word_del, forward_mask_ins, forward_word_ins)}
-
-
-def _bound_insertions(
-    scores: Tensor,
-    real: Tensor,
-    limit: int,
-    most: Optional[Tensor] = None,
-    eos_penalty: float = 0.0,
-) -> Tensor:
-    """Scores changed only where the most likely insertions would make a row too long.
-
-    Args:
-        scores: (B, T - 1, N) of inserting 0..N-1 placeholders after each token but the last.
-        real: (B, T) bool, what is no padding.
-        limit: most tokens of a row.
-        most: (B,) most insertions of one slot, which the model itself respects.
-        eos_penalty: what the model will take from the scores of inserting nothing.
-    """
-    penalised = scores.clone()
-    penalised[..., 0] -= eos_penalty
-    wanted = penalised.argmax(2).masked_fill(~real[:, 1:], 0)
-    if most is not None:
-        wanted = torch.minimum(wanted, most.unsqueeze(1))
-    room = (limit - real.sum(1, keepdim=True)).clamp(min=0)
-    before = wanted.cumsum(1) - wanted
-    allowed = torch.minimum(wanted, (room - before).clamp(min=0))
-    cut = allowed.ne(wanted).unsqueeze(2)
-    keep = torch.zeros_like(scores, dtype=torch.bool).scatter_(2, allowed.unsqueeze(2), True)
-    return scores.masked_fill(cut & ~keep, -float("inf"))
-
-
-# -- tokens ----------------------------------------------------------------------------------
 
 
 def _without_bos(source: Tensor, lengths: Tensor, bos: int, pad: int):

@@ -1,0 +1,399 @@
+"""What every criterion over a model's own output needs; one such criterion is one new file.
+
+A criterion says what the loss of each sentence is (:meth:`SequenceCriterion.sequence_losses`).
+From here come candidates and the forward on them, slots of non-autoregressive models and their
+other terms, cross entropy beside it, seeds, sums and averages.
+"""
+
+import logging
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Tuple
+
+import torch
+from fairseq.criterions import (
+    CRITERION_DATACLASS_REGISTRY,
+    CRITERION_REGISTRY,
+    FairseqCriterion,
+)
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.models.nat import FairseqNATModel
+from torch import Tensor
+
+from ..decoding import Candidates
+from ..decoding.fairseq.candidates import decode, decode_in_parallel, teacher_forced
+from ..decoding.fairseq.model_scores import Scores, unwrapped
+from ..losses import may_overwrite, random_numbers
+from . import model_outputs, nat_outputs
+from .averages import Sums, log_losses, log_other_parts
+from .candidate_flags import allow_negative_values, check_candidate_flags
+from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
+from .nat_outputs import NATOutputs
+from .output_layer import LARGE, output_layer
+from .sequence_output import SequenceOutput, SlotKinds
+
+logger = logging.getLogger(__name__)
+
+AUTOREGRESSIVE, NON_AUTOREGRESSIVE = "autoregressive", "non-autoregressive"
+Log = Dict[str, Any]
+
+
+class NATLosses(NamedTuple):
+    """Losses of a non-autoregressive model in nats, before their factors: (B,), or scalars."""
+
+    sequence: Tensor
+    ce: Optional[Tensor]
+    """Cross entropy of the words, if it was asked for."""
+    others: Dict[str, Tensor]
+    """Every output but the words, by name."""
+    log: Log
+    factor: float
+    """The model's own factor of the words, as far as the sequence loss has it."""
+
+
+class SequenceCriterion(FairseqCriterion):
+    """A loss of each sentence over a model's own output, on any stock encoder-decoder.
+
+    Autoregressive: a candidate is decoded without gradient; one forward on it gives the scores
+    that the loss is of. Non-autoregressive: the scores are those of the model's slots; the terms
+    for lengths, insertions, deletions and the CRF stay what they are.
+
+    ``sample_size`` is the number of sentences, so that gradients do not depend on how a batch is
+    split over updates or workers.
+
+    A subclass is registered with a dataclass that extends ``SequenceCriterionConfig``, and
+    has :meth:`sequence_losses`. It may say more: which models it fits (``kinds``), flags of its
+    own (``flag_groups``, :meth:`check_flags`), the factor of its loss (``sequence_factor``).
+    """
+
+    kinds: Tuple[str, ...] = (AUTOREGRESSIVE, NON_AUTOREGRESSIVE)
+    """The kinds of models that it trains; tasks refuse the others."""
+    flag_groups = FlagGroups()
+    """Flags that only some training looks at."""
+    takes_features = False
+    """Whether :meth:`sequence_losses` takes features and their layer in place of scores."""
+    sequence_factor = 1.0
+    """Factor of the sequence loss; with 0, only cross entropy is trained."""
+    steps = "all"
+    """Refinement steps of iNAT's training that the loss is for: all, or first (the others keep
+    their cross entropy)."""
+    released = ""
+    """The flag, if any, that makes losses means over the batch, as the authors' code does."""
+
+    def __init__(self, cfg, task):
+        super().__init__(task)
+        self.check_flags(cfg)
+        self.cfg, self.said = cfg, False
+        fields = CRITERION_DATACLASS_REGISTRY[self.name()].__dataclass_fields__
+        self.given = GivenFlags(cfg, {name: f.default for name, f in fields.items()})
+        self.ce_factor, self.label_smoothing = cfg.ce_factor, cfg.label_smoothing
+        self.decoding = str(cfg.train_decoding)
+        self.after_eos, self.parallel = cfg.candidate_after_eos, cfg.parallel_decoding
+        self.share_encoder_output = getattr(cfg, "share_encoder_output", False)
+        self.layer = str(getattr(cfg, "output_layer", "whole"))
+        dictionary = task.target_dictionary
+        self.vocabulary, self.eos_idx = len(dictionary), dictionary.eos()
+        self.symbols = nat_outputs.Symbols(dictionary.bos(), dictionary.pad(), dictionary.eos())
+        self.factors = {
+            "word_crf": cfg.crf_loss_factor,
+            "mask_ins": cfg.mask_ins_loss_factor,
+            "word_del": cfg.word_del_loss_factor,
+        }
+
+    # -- what a criterion says -----------------------------------------------------------
+
+    def sequence_losses(self, output: SequenceOutput) -> Tuple[Tensor, Log]:
+        """(B,) losses of the sentences in nats, attached to the graph, and sums to log.
+
+        What is logged must be sums over sentences or tokens: workers' are added up.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def check_flags(cls, cfg):
+        """Raise ValueError for flags that cannot be meant; called before any training starts."""
+        check_candidate_flags(cfg)
+
+    def idle_lines(self) -> Iterable[str]:
+        """Lines on flags of the criterion's own that change nothing, on whatever model."""
+        return ()
+
+    @classmethod
+    def log_own_averages(cls, sums: Sums):
+        """Show averages of what :meth:`sequence_losses` logs."""
+
+    # -- what it is given ------------------------------------------------------------------
+
+    @classmethod
+    def add_args(cls, parser):
+        """The flags, of which some take lists that begin with a minus sign."""
+        super().add_args(parser)
+        allow_negative_values(parser)
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is registered as; its loss is logged under this name."""
+        return next(name for name, kind in CRITERION_REGISTRY.items() if kind is cls)
+
+    def forward(self, model, sample, reduce=True):
+        """Loss in nats, summed over sentences (or (B,) without ``reduce``), the number of
+        sentences, and sums to log."""
+        model_outputs.check_model(model, self.name())
+        nsentences = sample["target"].size(0)
+        if isinstance(unwrapped(model), FairseqNATModel):
+            self._check_kind(NON_AUTOREGRESSIVE, model)
+            loss, log = self.non_autoregressive(model, sample)
+        else:
+            self._check_kind(AUTOREGRESSIVE, model)
+            loss, log = self.autoregressive(model, sample)
+        if reduce:
+            loss = loss.sum()
+        sample_size = 1 if self.released else nsentences
+        log.update(
+            loss=loss.detach().sum(),
+            ntokens=sample["ntokens"],
+            nsentences=nsentences,
+            sample_size=sample_size,
+        )
+        return loss, sample_size, log
+
+    def _check_kind(self, kind: str, model):
+        if kind not in self.kinds:
+            raise ValueError(
+                f"--criterion {self.name()} is for {' and '.join(self.kinds)} models; "
+                f"{type(unwrapped(model)).__name__} is {kind}"
+            )
+
+    # -- autoregressive models -------------------------------------------------------------
+
+    def autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
+        """(B,) losses with their factors, and sums to log."""
+        inner, net_input = unwrapped(model), sample["net_input"]
+        shares = model_outputs.encodes_once(inner, net_input)
+        self._say(
+            lambda: idle_flags(
+                self.given, self.flag_groups, inner, blocks=self._has_blocks(model), shares=shares
+            )
+        )
+        target = sample["target"]
+        loss: Any = 0.0
+        forced: Optional[Scores] = None
+        log: Log = {}
+        if self.sequence_factor > 0:
+            output, candidates, forced = self._on_candidate(model, sample)
+            losses, log = self.sequence_losses(output)
+            loss = self.sequence_factor * losses
+            log[self.name()] = losses.sum().detach()
+            log["target_tokens"] = sample["ntokens"]
+            log.update(candidate_statistics(candidates.tokens, candidates.mask))
+        else:  # cross entropy alone: nothing is decoded
+            forced = model_outputs.run(model, net_input, self.vocabulary)
+        if forced is not None:
+            ce, nll = self._cross_entropy(forced, target)
+            if self.ce_factor > 0:
+                loss = loss + self.ce_factor * ce
+            log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
+        return loss, log
+
+    def _on_candidate(self, model, sample) -> Tuple[SequenceOutput, Candidates, Optional[Scores]]:
+        """The output on the candidate, and teacher-forced scores where they are needed."""
+        target, seeds = sample["target"], self._seeds(sample)
+        net_input, layer = sample["net_input"], self._layer_of_blocks(model, target)
+        if self._shares_encoder_output(model, net_input):
+            within = model_outputs.candidate_within(
+                model,
+                net_input,
+                lambda encoder_out: self._candidates(model, sample, seeds, encoder_out),
+                twice=self._needs_forced(),
+            )
+            with within as found:
+                ran = self._run(model, net_input, net_input["prev_output_tokens"], False, layer)
+            candidates = found[0]
+        else:
+            candidates = self._candidates(model, sample, seeds)
+            is_target = candidates.tokens is target
+            ran = self._run(model, net_input, candidates.prefix, is_target, layer)
+        scores, forced, features = ran
+        output = SequenceOutput(
+            targets=target,
+            target_mask=target.ne(self.padding_idx),
+            mask=candidates.mask,
+            seeds=seeds,
+            scores=scores,
+            features=features,
+            layer=layer,
+            # In place, where nobody else needs the logits then.
+            overwritable=forced is None and scores is not None and may_overwrite(scores.values),
+            as_long_as_target=candidates.tokens is target,
+        )
+        return output, candidates, forced
+
+    def _run(
+        self, model, net_input, prefix: Tensor, is_target: bool, layer
+    ) -> Tuple[Optional[Scores], Optional[Scores], Optional[Tensor]]:
+        """Scores on the decoder input ``prefix``, teacher-forced ones where they are needed, and
+        features in place of the scores where there is a ``layer``."""
+        on_prefix = {**net_input, "prev_output_tokens": prefix}
+        if layer is not None:
+            return None, None, model(**on_prefix, features_only=True)[0]
+        if is_target:
+            scores = model_outputs.run(model, net_input, self.vocabulary)
+            return scores, scores if self._needs_forced() else None, None
+        if not self._needs_forced():
+            return model_outputs.run(model, on_prefix, self.vocabulary), None, None
+        both = model_outputs.run_twice(model, net_input, prefix, self.vocabulary)
+        return (*both, None)
+
+    def _needs_forced(self) -> bool:
+        """Whether teacher-forced scores are needed."""
+        return self.ce_factor > 0 or not self.training
+
+    def _shares_encoder_output(self, model, net_input) -> bool:
+        """In training only: validation decodes as generation does, without dropout."""
+        return (
+            self.share_encoder_output
+            and self.training
+            and self.decoding != "teacher-forcing"
+            and model_outputs.encodes_once(unwrapped(model), net_input)
+        )
+
+    def _has_blocks(self, model) -> bool:
+        """Whether blocks can be had, where they are asked for."""
+        return self.layer != "blocks" or output_layer(model) is not None
+
+    def _layer_of_blocks(self, model, target):
+        """The output layer whose logits are not built as a whole, or None where they are: on
+        request, where cross entropy needs them, and where the model has no such layer."""
+        if not self.takes_features or self.layer == "whole" or self._needs_forced():
+            return None
+        if self.layer == "auto" and target.numel() * self.vocabulary < LARGE:
+            return None
+        return output_layer(model)
+
+    def _candidates(self, model, sample, seeds, encoder_out=None) -> Candidates:
+        if self.decoding == "teacher-forcing":
+            return teacher_forced(sample, self.padding_idx)
+        rest = {"after_eos": self.after_eos, "encoder_out": encoder_out}
+        if self.parallel:
+            return decode_in_parallel(model, sample, self.padding_idx, self.eos_idx, **rest)
+        sampling = self.decoding == "sample" and self.training
+        rest["seeds"] = random_numbers.fold(seeds, 0) if sampling else None
+        return decode(model, sample, self.padding_idx, self.eos_idx, **rest)
+
+    def _cross_entropy(self, scores: Scores, target):
+        """Per sentence: label-smoothed cross entropy per token, and the sum of the NLL."""
+        real = target.ne(self.padding_idx)
+        loss, nll = label_smoothed_nll_loss(
+            scores.log_probs(),
+            target,
+            self.label_smoothing,
+            ignore_index=self.padding_idx,
+            reduce=False,
+        )
+        nll = nll.squeeze(-1).sum(1)
+        return loss.squeeze(-1).sum(1) / real.sum(1).clamp(min=1), nll
+
+    # -- non-autoregressive models ---------------------------------------------------------
+
+    def non_autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
+        """(B,) losses (or batch means) with their factors, and sums to log."""
+        outputs = nat_outputs.nat_outputs(model, sample, self.vocabulary, self.symbols)
+        self._say(
+            lambda: idle_nat_flags(
+                self.given,
+                self.flag_groups,
+                unwrapped(model),
+                outputs,
+                first_step=self.steps == "first",
+                released=self.released,
+            )
+        )
+        losses = self.nat_losses(outputs, self._seeds(sample))
+        sequence = self.sequence_factor * losses.sequence
+        if self.sequence_factor == 0:
+            sequence = sequence.detach()  # saves the backward
+        loss, log = losses.factor * sequence, losses.log
+        log[self.name()] = losses.sequence.detach().sum()
+        if losses.ce is not None:
+            if self.ce_factor > 0:
+                loss = loss + self.ce_factor * outputs.words.factor * losses.ce
+            log["ce"] = losses.ce.detach().sum()
+        for name, values in losses.others.items():
+            factor = outputs.others[name].factor * self.factors.get(name, 1.0)
+            loss = loss + factor * values
+            log[f"part_{name}"] = values.detach().sum()
+        if not self.training:
+            log["nll"], log["nll_tokens"] = nat_outputs.likelihood(outputs)
+        log.update(candidate_statistics(*nat_outputs.first_pass(outputs)))
+        return loss, log
+
+    def nat_losses(self, outputs: NATOutputs, seeds: Tensor) -> NATLosses:
+        """Losses of each sentence: they depend neither on padding nor on the rest of the batch.
+
+        The rows of several refinement steps are averaged. The backward overwrites the logits of
+        the words where it may, but for NAT-CRF, whose likelihood needs them.
+        """
+        words, batch = outputs.words, outputs.batch
+        count = len(words.targets) // batch
+        rows = batch if self.steps == "first" else batch * count
+        part = words.rows(0, rows)
+        output = SequenceOutput(
+            targets=part.targets,
+            target_mask=part.targets.ne(self.symbols.pad),
+            mask=part.targets.ne(self.symbols.pad),
+            seeds=torch.cat([random_numbers.fold(seeds, step) for step in range(rows // batch)]),
+            scores=Scores(part.logits, normalized=False),
+            slots=SlotKinds(outputs.predicted()[:rows], outputs.special()[:rows]),
+            overwritable=may_overwrite(words.logits)
+            and all(other.loss is None for other in outputs.others.values()),
+            as_long_as_target=True,
+        )
+        losses, log = self.sequence_losses(output)
+        sequence, ce = losses.view(-1, batch).sum(0), None
+        with_ce = self.ce_factor > 0 or not self.training
+        if with_ce or rows < len(words.targets):
+            entries = nat_outputs.entry_losses(words._replace(mask=outputs.predicted()))
+            each = nat_outputs.row_means(*entries).view(count, batch)
+            sequence = sequence + each[rows // batch :].sum(0)
+            ce = each.mean(0) if with_ce else None
+        others = nat_outputs.other_losses(outputs)
+        return NATLosses(sequence / count, ce, others, log, words.factor)
+
+    # -- both ------------------------------------------------------------------------------
+
+    def _seeds(self, sample):
+        """(B,) seeds of the random choices of this update: they depend on the trainer's
+        seed, the update and the sentence, not on how the batch is put together.
+
+        The trainer calls ``torch.manual_seed(--seed + update)`` before each update, alike
+        on all workers; this reads it back.
+        """
+        ids = sample["id"] if "id" in sample else torch.arange(sample["target"].size(0))
+        ids = ids.to(sample["target"].device)
+        return random_numbers.fold(ids, torch.initial_seed())
+
+    def _say(self, lines: Callable[[], Iterable[str]]):
+        """Warn, once and at the start, of flags that change nothing."""
+        if self.training and not self.said:
+            self.said = True
+            for line in (*lines(), *self.idle_lines()):
+                logger.warning(line)
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs) -> None:
+        """Averages over all workers; losses in nats, ``nll_loss`` in bits as in fairseq."""
+        sums = Sums(logging_outputs)
+        log_losses(sums, cls.name())
+        cls.log_own_averages(sums)
+        log_other_parts(sums)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """All logged values are sums."""
+        return True
+
+
+@torch.no_grad()
+def candidate_statistics(tokens: Tensor, mask: Tensor) -> Log:
+    """Counts of (B, T) candidate tokens where the mask is True, and of those among them that
+    repeat the one before."""
+    same = tokens[:, 1:].eq(tokens[:, :-1]) & mask[:, 1:] & mask[:, :-1]
+    return {"candidate_tokens": mask.sum(), "candidate_repeats": same.sum()}

@@ -1,0 +1,109 @@
+"""The flags of every criterion over a model's own output, and their check."""
+
+import argparse
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Sequence, Tuple
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+
+DECODINGS = ("greedy", "sample", "teacher-forcing")
+
+
+@dataclass
+class SequenceCriterionConfig(FairseqDataclass):
+    ce_factor: float = field(
+        default=0.0, metadata={"help": "factor of the teacher-forced cross entropy in the loss"}
+    )
+    label_smoothing: float = field(
+        default=0.0, metadata={"help": "label smoothing of the cross entropy part"}
+    )
+    train_decoding: ChoiceEnum(DECODINGS) = field(  # type: ignore[valid-type]
+        default="greedy",
+        metadata={
+            "help": "where the candidate comes from: the model's own greedy output, a "
+            "sample from it, or the target (teacher forcing)"
+        },
+    )
+    candidate_after_eos: bool = field(
+        default=False,
+        metadata={
+            "help": "count positions after the candidate's own EOS, up to the target's "
+            "length, as candidate positions"
+        },
+    )
+    parallel_decoding: bool = field(
+        default=False,
+        metadata={
+            "help": "decode the greedy candidate at all positions at once until nothing changes "
+            "(Jacobi iterations), instead of token by token with cached keys"
+        },
+    )
+    share_encoder_output: bool = field(
+        default=False,
+        metadata={
+            "help": "decode the candidate from the encoder's output of the training forward, with "
+            "its dropout, as the authors' code does, so that the encoder runs once a step"
+        },
+    )
+    # -- non-autoregressive models only --
+    crf_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the CRF's likelihood (NAT-CRF)"}
+    )
+    mask_ins_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the placeholder insertion (Levenshtein)"}
+    )
+    word_del_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the word deletion (Levenshtein)"}
+    )
+
+
+def check_factors(cfg: Any, *names: str):
+    """ValueError for a factor that is no finite number, 0 or above."""
+    for name in names:
+        value = getattr(cfg, name)
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"{flag_of(name)} must be a finite number, 0 or above, not {value}")
+
+
+def check_choices(cfg: Any, choices_of: Iterable[Tuple[str, Sequence[str]]]):
+    """ValueError for an unknown choice (hydra and YAML check none)."""
+    for name, choices in choices_of:
+        value = str(getattr(cfg, name))
+        if value not in choices:
+            raise ValueError(
+                f"{flag_of(name)}: {value!r} is unknown; choose from {', '.join(choices)}"
+            )
+
+
+def check_candidate_flags(cfg: Any):
+    """ValueError for a number that cannot be meant, or an unknown choice."""
+    check_factors(
+        cfg, "ce_factor", "crf_loss_factor", "mask_ins_loss_factor", "word_del_loss_factor"
+    )
+    if not 0 <= cfg.label_smoothing < 1:
+        raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
+    check_choices(cfg, [("train_decoding", DECODINGS)])
+    if cfg.parallel_decoding and str(cfg.train_decoding) != "greedy":
+        raise ValueError(
+            f"--parallel-decoding is for --train-decoding greedy, not {cfg.train_decoding}"
+        )
+
+
+def flag_of(name: str) -> str:
+    """The flag of a field."""
+    return "--" + name.replace("_", "-")
+
+
+_NEGATIVE = re.compile(r"^-(\d|\.\d|inf|nan)", re.IGNORECASE)
+
+
+def allow_negative_values(parser: argparse.ArgumentParser):
+    """Let ``--ngram -1,2`` and ``--log-prob-floor -2e1`` be flags with values.
+
+    argparse takes ``-1`` and ``-0.5`` for values, where no flag looks like a number, but a list
+    of them or an exponent for a flag, and then misses the value.
+    """
+    # Its one place for that: it has no public name.
+    parser._negative_number_matcher = _NEGATIVE

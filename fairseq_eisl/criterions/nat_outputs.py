@@ -1,0 +1,171 @@
+"""Outputs of a non-autoregressive model as a typed record, and losses of their entries."""
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..decoding.fairseq.model_scores import unwrapped
+
+WORDS = "word_ins"
+"""The output that a sequence loss is for, in all of fairseq's models."""
+
+
+class Symbols(NamedTuple):
+    """Ids of the special symbols that matter here."""
+
+    bos: int
+    pad: int
+    eos: int
+
+
+class NATOutput(NamedTuple):
+    """One output of a model, beside what it is to be."""
+
+    logits: Optional[Tensor]
+    """(B, T, V), or whatever shape with the targets' first ones. None where there is a loss."""
+    targets: Optional[Tensor]
+    """(B, S) int64; for models of slots S = T, with latent alignments it need not be."""
+    mask: Optional[Tensor] = None
+    """Like the targets, bool: the entries that count; all, if None."""
+    label_smoothing: float = 0.0
+    factor: float = 1.0
+    """The model's own factor of this part of the loss."""
+    loss: Optional[Tensor] = None
+    """A scalar batch mean in nats that the model has computed itself (NAT-CRF's likelihood)."""
+    links: Optional[Tensor] = None
+    """(B, T, T) log-probabilities of transitions, of models that have some."""
+
+    def rows(self, first: int, last: int) -> "NATOutput":
+        """The entries of some rows."""
+        if first == 0 and last == len(self.targets):
+            return self  # a slice would copy its gradient
+        mask = None if self.mask is None else self.mask[first:last]
+        return self._replace(
+            logits=self.logits[first:last], targets=self.targets[first:last], mask=mask
+        )
+
+
+class NATOutputs(NamedTuple):
+    """All outputs of a model for a batch of sentences."""
+
+    words: NATOutput
+    others: Dict[str, NATOutput]
+    """Lengths, insertions, deletions, the CRF, by the names that fairseq logs them under."""
+    batch: int
+    """Sentences. Models that refine in training (iNAT) have the rows of one step after another,
+    ``len(words.targets) == batch * steps``."""
+    symbols: Symbols
+
+    def predicted(self) -> Tensor:
+        """The word slots that the model fills, like the words' targets."""
+        real = self.words.targets.ne(self.symbols.pad)
+        return real if self.words.mask is None else self.words.mask & real
+
+    def special(self) -> Tensor:
+        """The word slots whose target marks start or end, like the words' targets."""
+        targets = self.words.targets
+        return targets.eq(self.symbols.bos) | targets.eq(self.symbols.eos)
+
+
+def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
+    """The outputs of one forward, checked.
+
+    Raises:
+        ValueError: the batch holds no decoder input, or the model has no words.
+    """
+    name = type(unwrapped(model)).__name__
+    if "prev_target" not in sample:
+        raise ValueError(
+            f"{name} is not autoregressive; it needs --task noisy_translation_lev (or "
+            "translation_lev), whose batches hold the decoder's input"
+        )
+    net_input, batch = sample["net_input"], sample["target"].size(0)
+    outputs = model(
+        net_input["src_tokens"], net_input["src_lengths"], sample["prev_target"], sample["target"]
+    )
+    words, others = _typed(outputs.get(WORDS, {})), {}
+    for what, missing in (
+        (f"{WORDS}: out (B, T, V), logits of words", words.logits is None),
+        (f"{WORDS}: tgt (B, S), their target tokens", words.targets is None),
+    ):
+        if missing:
+            raise ValueError(f"the outputs of {name} lack {what}")
+    if (
+        words.logits.dim() != 3
+        or words.logits.size(2) != vocabulary
+        or len(words.logits) != len(words.targets)
+        or words.targets.shape[1:] != sample["target"].shape[1:]
+        or len(words.targets) % batch
+    ):
+        raise ValueError(
+            f"{name} gives {WORDS}: out {tuple(words.logits.shape)} beside tgt "
+            f"{tuple(words.targets.shape)}; (B, T, {vocabulary}) and (B, S) are needed, for "
+            f"targets of shape {tuple(sample['target'].shape)}"
+        )
+    for key, output in outputs.items():
+        if key != WORDS or output.get("loss") is not None:
+            others[key] = _typed(output)
+    return NATOutputs(words, others, batch, symbols)
+
+
+def _typed(output: Dict[str, Any]) -> NATOutput:
+    return NATOutput(
+        output.get("out"),
+        output.get("tgt"),
+        output.get("mask"),
+        label_smoothing=output.get("ls", 0.0),
+        factor=output.get("factor", 1.0),
+        loss=output.get("loss"),
+        links=output.get("links"),
+    )
+
+
+def entry_losses(output: NATOutput) -> Tuple[Tensor, Tensor]:
+    """Label-smoothed cross entropy in nats of every entry of an output, and which of them count;
+    both like its targets."""
+    targets, mask = output.targets, output.mask
+    mask = torch.ones_like(targets, dtype=torch.bool) if mask is None else mask
+    losses = F.cross_entropy(
+        output.logits.float().flatten(0, -2),
+        targets.masked_fill(~mask, 0).flatten(),
+        reduction="none",
+        label_smoothing=output.label_smoothing,
+    )
+    return losses.view(targets.shape).masked_fill(~mask, 0.0), mask
+
+
+def row_means(losses: Tensor, mask: Tensor) -> Tensor:
+    """(B, ...) entries to the (B,) means of those that count; zero where there are none."""
+    losses, mask = losses.view(len(losses), -1), mask.view(len(mask), -1)
+    return losses.sum(1) / mask.sum(1).clamp(min=1)
+
+
+def other_losses(outputs: NATOutputs) -> Dict[str, Tensor]:
+    """(B,) losses in nats of everything but the words, before any factor."""
+    return {
+        # NAT-CRF's likelihood is a mean over sentences.
+        name: output.loss.float().expand(outputs.batch)
+        if output.loss is not None
+        else row_means(*entry_losses(output))
+        for name, output in outputs.others.items()
+    }
+
+
+@torch.no_grad()
+def first_pass(outputs: NATOutputs) -> Tuple[Tensor, Tensor]:
+    """(B, T) what the first pass writes into the slots, and which of them hold words."""
+    batch = outputs.batch
+    targets = outputs.words.targets[:batch]
+    predicted = outputs.predicted()[:batch]
+    tokens = torch.where(predicted, outputs.words.logits[:batch].argmax(2), targets)
+    return tokens, targets.ne(outputs.symbols.pad) & ~outputs.special()[:batch]
+
+
+@torch.no_grad()
+def likelihood(outputs: NATOutputs) -> Tuple[Tensor, Tensor]:
+    """NLL in nats of the tokens that the first pass predicts, and their number."""
+    words = outputs.words._replace(mask=outputs.predicted(), label_smoothing=0.0)
+    losses, mask = entry_losses(words.rows(0, outputs.batch))
+    return losses.sum(), mask.sum()

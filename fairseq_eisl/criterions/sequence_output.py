@@ -1,0 +1,59 @@
+"""What a criterion is handed: the positions of a model's output, beside a batch of targets."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..decoding.fairseq.model_scores import Scores
+
+
+class SlotKinds(NamedTuple):
+    """What the T slots of a non-autoregressive model are, which stand beside their targets."""
+
+    predicted: Tensor
+    """(B, T) bool, the slots that the model fills; the other real ones are observed."""
+    special: Tensor
+    """(B, T) bool, the slots whose target marks start or end."""
+
+
+@dataclass
+class SequenceOutput:
+    """The output of one forward of either kind of model, and the targets.
+
+    Autoregressive: the scores at the positions of the candidate. Non-autoregressive: those of
+    the slots.
+    """
+
+    targets: Tensor
+    """(B, S) int64."""
+    target_mask: Tensor
+    """(B, S) bool, True for real tokens."""
+    mask: Tensor
+    """(B, T) bool, True for the candidate's positions, or real slots."""
+    seeds: Tensor
+    """(B,) int64 seeds of what is random in the loss of each sentence."""
+    scores: Optional[Scores] = None
+    """(B, T, V); None where there are features."""
+    features: Optional[Tensor] = None
+    """(B, T, C) instead of scores, for criterions that take them: ``layer`` makes them logits."""
+    layer: Optional[nn.Linear] = None
+    slots: Optional[SlotKinds] = None
+    """None for autoregressive models."""
+    overwritable: bool = False
+    """Whether the backward may write into the memory of the scores: nobody else needs them."""
+    as_long_as_target: bool = False
+    """Whether every candidate is as long as its target."""
+
+    def log_probs(self) -> Tensor:
+        """(B, T, V) log-probabilities in nats, float32 at least."""
+        if self.scores is not None:
+            return self.scores.log_probs()
+        weight, bias = self.weight_and_bias()
+        return Scores(F.linear(self.features, weight, bias), False).log_probs()
+
+    def weight_and_bias(self):
+        """Of the layer, in the dtype of the features (autocast gives half precision)."""
+        dtype, bias = self.features.dtype, self.layer.bias
+        return self.layer.weight.to(dtype), None if bias is None else bias.to(dtype)

@@ -1,0 +1,1 @@
+"""Decoding with fairseq's models: token by token, all at once, and by refinement."""
