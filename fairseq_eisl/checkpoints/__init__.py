@@ -4,8 +4,8 @@
 """
 
 from .average import average_checkpoints
-from .select_checkpoints import best_checkpoints, last_checkpoints
 from .files import read_checkpoint, write_checkpoint
+from .select_checkpoints import best_checkpoints, last_checkpoints
 
 __all__ = [
     "average_checkpoints",

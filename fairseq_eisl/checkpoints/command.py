@@ -5,8 +5,8 @@ import os
 from typing import Any, List, NoReturn, Optional
 
 from .average import average_checkpoints
-from .select_checkpoints import best_checkpoints, last_checkpoints
 from .files import read_checkpoint, updates_of, write_checkpoint
+from .select_checkpoints import best_checkpoints, last_checkpoints
 
 PROGRAM = "python -m fairseq_eisl.checkpoints"
 DESCRIPTION = "Averages the model weights of fairseq checkpoints, and says how old they are."
