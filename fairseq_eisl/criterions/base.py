@@ -26,7 +26,7 @@ from . import model_outputs, nat_outputs
 from .averages import Sums, log_losses, log_other_parts
 from .candidate_flags import allow_negative_values, check_candidate_flags
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
-from .nat_outputs import NATOutputs
+from .nat_outputs import ModelLoss, NATOutputs
 from .output_layer import LARGE, output_layer
 from .sequence_output import SequenceOutput, SlotKinds
 
@@ -343,7 +343,7 @@ class SequenceCriterion(FairseqCriterion):
             scores=Scores(part.logits, normalized=False),
             slots=SlotKinds(outputs.predicted()[:rows], outputs.special()[:rows]),
             overwritable=may_overwrite(words.logits)
-            and all(other.loss is None for other in outputs.others.values()),
+            and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
             as_long_as_target=True,
         )
         losses, log = self.sequence_losses(output)

@@ -11,6 +11,7 @@ from ..losses import (
     EISLOptions,
     EISLTerms,
     Slots,
+    SlotTerms,
     eisl_feature_terms,
     eisl_log_prob_terms,
     eisl_logit_terms,
@@ -20,7 +21,7 @@ from ..losses import (
 from .averages import Sums
 from .base import Log, NATLosses, SequenceCriterion
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
-from .nat_outputs import NATOutputs, entry_losses
+from .nat_outputs import ModelLoss, NATOutputs, entry_losses
 from .sequence_output import SequenceOutput
 
 
@@ -65,15 +66,23 @@ class EISLCriterion(SequenceCriterion):
         """EISL of each sentence in nats, and its orders."""
         options = self.options if self.training else self.options.without_noise()
         if output.slots is not None:
-            slots = slot_terms(
-                output.scores.values,
-                Slots(output.targets, output.mask, output.slots.predicted, output.slots.special),
-                specials=self.specials,
-                options=options,
-                generator=output.seeds,
-                in_place=output.overwritable,
-            )
+            slots = self._slot_terms(output, options)
             return slots.total(), self._statistics(slots.eisl, output.as_long_as_target)
+        terms = self._candidate_terms(output, options)
+        return terms.total(), self._statistics(terms, output.as_long_as_target)
+
+    def _slot_terms(self, output: SequenceOutput, options: EISLOptions) -> SlotTerms:
+        assert output.scores is not None and output.slots is not None
+        return slot_terms(
+            output.scores.values,
+            Slots(output.targets, output.mask, output.slots.predicted, output.slots.special),
+            specials=self.specials,
+            options=options,
+            generator=output.seeds,
+            in_place=output.overwritable,
+        )
+
+    def _candidate_terms(self, output: SequenceOutput, options: EISLOptions) -> EISLTerms:
         rest: Dict[str, Any] = {
             "output_mask": output.mask,
             "target_mask": output.target_mask,
@@ -82,14 +91,12 @@ class EISLCriterion(SequenceCriterion):
         }
         if output.features is not None:
             weight, bias = output.weight_and_bias()
-            terms = eisl_feature_terms(output.features, weight, bias, output.targets, **rest)
-        elif output.scores.normalized:
-            terms = eisl_log_prob_terms(output.scores.values, output.targets, **rest)
-        else:
-            terms = eisl_logit_terms(
-                output.scores.values, output.targets, **rest, in_place=output.overwritable
-            )
-        return terms.total(), self._statistics(terms, output.as_long_as_target)
+            return eisl_feature_terms(output.features, weight, bias, output.targets, **rest)
+        assert output.scores is not None
+        values = output.scores.values
+        if output.scores.normalized:
+            return eisl_log_prob_terms(values, output.targets, **rest)
+        return eisl_logit_terms(values, output.targets, **rest, in_place=output.overwritable)
 
     def nat_losses(self, outputs: NATOutputs, seeds: Tensor) -> NATLosses:
         """Of sentences; batch means with ``--eisl-compat released``."""
@@ -149,7 +156,7 @@ def released_losses(
 def _batch_means(outputs: NATOutputs) -> Dict[str, Tensor]:
     """Scalars of everything but the words."""
     return {
-        name: output.loss.float() if output.loss is not None else _entry_mean(*entry_losses(output))
+        name: output.loss if isinstance(output, ModelLoss) else _entry_mean(*entry_losses(output))
         for name, output in outputs.others.items()
     }
 

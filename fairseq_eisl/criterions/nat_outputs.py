@@ -1,6 +1,6 @@
 """Outputs of a non-autoregressive model as a typed record, and losses of their entries."""
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -23,17 +23,15 @@ class Symbols(NamedTuple):
 class NATOutput(NamedTuple):
     """One output of a model, beside what it is to be."""
 
-    logits: Optional[Tensor]
-    """(B, T, V), or whatever shape with the targets' first ones. None where there is a loss."""
-    targets: Optional[Tensor]
+    logits: Tensor
+    """(B, T, V), or whatever shape with the targets' first ones."""
+    targets: Tensor
     """(B, S) int64; for models of slots S = T, with latent alignments it need not be."""
     mask: Optional[Tensor] = None
     """Like the targets, bool: the entries that count; all, if None."""
     label_smoothing: float = 0.0
     factor: float = 1.0
     """The model's own factor of this part of the loss."""
-    loss: Optional[Tensor] = None
-    """A scalar batch mean in nats that the model has computed itself (NAT-CRF's likelihood)."""
     links: Optional[Tensor] = None
     """(B, T, T) log-probabilities of transitions, of models that have some."""
 
@@ -47,11 +45,19 @@ class NATOutput(NamedTuple):
         )
 
 
+class ModelLoss(NamedTuple):
+    """A part of the loss that the model has computed itself (NAT-CRF's likelihood)."""
+
+    loss: Tensor
+    """A scalar in nats, the mean over the batch."""
+    factor: float = 1.0
+
+
 class NATOutputs(NamedTuple):
     """All outputs of a model for a batch of sentences."""
 
     words: NATOutput
-    others: Dict[str, NATOutput]
+    others: Dict[str, Union[NATOutput, ModelLoss]]
     """Lengths, insertions, deletions, the CRF, by the names that fairseq logs them under."""
     batch: int
     """Sentences. Models that refine in training (iNAT) have the rows of one step after another,
@@ -85,13 +91,11 @@ def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
     outputs = model(
         net_input["src_tokens"], net_input["src_lengths"], sample["prev_target"], sample["target"]
     )
-    words, others = _typed(outputs.get(WORDS, {})), {}
-    for what, missing in (
-        (f"{WORDS}: out (B, T, V), logits of words", words.logits is None),
-        (f"{WORDS}: tgt (B, S), their target tokens", words.targets is None),
-    ):
-        if missing:
-            raise ValueError(f"the outputs of {name} lack {what}")
+    given = outputs.get(WORDS, {})
+    for key, what in (("out", "(B, T, V), logits of words"), ("tgt", "(B, S), their targets")):
+        if given.get(key) is None:
+            raise ValueError(f"the outputs of {name} lack {WORDS}: {key} {what}")
+    words = _typed(given)
     if (
         words.logits.dim() != 3
         or words.logits.size(2) != vocabulary
@@ -104,20 +108,22 @@ def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
             f"{tuple(words.targets.shape)}; (B, T, {vocabulary}) and (B, S) are needed, for "
             f"targets of shape {tuple(sample['target'].shape)}"
         )
+    others: Dict[str, Union[NATOutput, ModelLoss]] = {}
     for key, output in outputs.items():
-        if key != WORDS or output.get("loss") is not None:
+        if output.get("loss") is not None:
+            others[key] = ModelLoss(output["loss"].float(), output.get("factor", 1.0))
+        elif key != WORDS:
             others[key] = _typed(output)
     return NATOutputs(words, others, batch, symbols)
 
 
 def _typed(output: Dict[str, Any]) -> NATOutput:
     return NATOutput(
-        output.get("out"),
-        output.get("tgt"),
+        output["out"],
+        output["tgt"],
         output.get("mask"),
         label_smoothing=output.get("ls", 0.0),
         factor=output.get("factor", 1.0),
-        loss=output.get("loss"),
         links=output.get("links"),
     )
 
@@ -146,8 +152,8 @@ def other_losses(outputs: NATOutputs) -> Dict[str, Tensor]:
     """(B,) losses in nats of everything but the words, before any factor."""
     return {
         # NAT-CRF's likelihood is a mean over sentences.
-        name: output.loss.float().expand(outputs.batch)
-        if output.loss is not None
+        name: output.loss.expand(outputs.batch)
+        if isinstance(output, ModelLoss)
         else row_means(*entry_losses(output))
         for name, output in outputs.others.items()
     }

@@ -1,7 +1,7 @@
 """What a criterion is handed: the positions of a model's output, beside a batch of targets."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Tuple
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -50,10 +50,12 @@ class SequenceOutput:
         """(B, T, V) log-probabilities in nats, float32 at least."""
         if self.scores is not None:
             return self.scores.log_probs()
-        weight, bias = self.weight_and_bias()
-        return Scores(F.linear(self.features, weight, bias), False).log_probs()
+        assert self.features is not None
+        logits = F.linear(self.features, *self.weight_and_bias())
+        return Scores(logits, normalized=False).log_probs()
 
-    def weight_and_bias(self):
+    def weight_and_bias(self) -> Tuple[Tensor, Optional[Tensor]]:
         """Of the layer, in the dtype of the features (autocast gives half precision)."""
+        assert self.features is not None and self.layer is not None
         dtype, bias = self.features.dtype, self.layer.bias
         return self.layer.weight.to(dtype), None if bias is None else bias.to(dtype)

@@ -36,7 +36,7 @@ def eisl_logit_terms(
     def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
         return token_log_probs(logits, targets, used, in_place)
 
-    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
     return _terms(log_probs_of, logits, logits.size(2), targets, masks, options, generator)
 
 
@@ -55,7 +55,7 @@ def eisl_log_prob_terms(
         index = targets.unsqueeze(1).expand(-1, log_probs.size(1), -1)
         return log_probs.gather(2, index).masked_fill(~used.unsqueeze(2), 0.0)
 
-    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
     return _terms(log_probs_of, log_probs, log_probs.size(2), targets, masks, options, generator)
 
 
@@ -76,7 +76,7 @@ def eisl_feature_terms(
     def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
         return feature_log_probs(features, weight, targets, used, bias)
 
-    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
     return _terms(log_probs_of, features, weight.size(0), targets, masks, options, generator)
 
 
@@ -85,7 +85,7 @@ def _terms(
     outputs: Tensor,
     vocabulary: int,
     targets: Tensor,
-    masks: Dict[str, Optional[Tensor]],
+    masks: Dict[str, Any],
     options: EISLOptions,
     generator: Seeds,
 ) -> EISLTerms:
@@ -169,7 +169,7 @@ def eisl_loss(
     """
     check_reduction(reduction)
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
-    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
     terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
     return reduce_sentences(terms.total(), reduction)
 
@@ -201,7 +201,7 @@ class EISLLoss(nn.Module):
     ) -> Tensor:
         """Shapes and result as :func:`eisl_loss`."""
         options = self.options if self.training else self.options.without_noise()
-        masks = {"output_mask": output_mask, "target_mask": target_mask}
+        masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
         terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
         return reduce_sentences(terms.total(), self.reduction)
 

@@ -66,7 +66,13 @@ class Sentences(NamedTuple):
 
     def rows(self, rows: slice) -> "Sentences":
         """Some of them."""
-        return Sentences(*(None if part is None else part[rows] for part in self))
+        return Sentences(
+            self.targets[rows],
+            self.target_mask[rows],
+            self.output_length[rows],
+            learned=None if self.learned is None else self.learned[rows],
+            seeds=None if self.seeds is None else self.seeds[rows],
+        )
 
 
 def eisl_from_ngram_log_probs(
