@@ -64,6 +64,17 @@ def test_functions_are_short(rule):
     assert not found
 
 
+def test_docstrings_have_one_dialect():
+    """Google's: sections, no fields."""
+    fields = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in python_files(*FOLDERS)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if line.lstrip(' "').startswith((":raises", ":param", ":return"))
+    ]
+    assert not fields
+
+
 def test_the_rules_can_fail():
     body = "\n".join("    x = 1" for _ in range(FUNCTION_LINES))
     assert long_functions(f"def f():\n    '''Says it.'''\n{body}\n") == ["f (60 lines)"]

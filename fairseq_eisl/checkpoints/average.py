@@ -28,9 +28,10 @@ def average_checkpoints(paths: Sequence[str]) -> Dict[str, Any]:
     ...}`` (optimiser steps). fairseq generates from the result, and trains on from it
     with a new optimiser.
 
-    :raises OSError: a file cannot be read.
-    :raises ValueError: no paths, one given twice, a file that is no fairseq checkpoint, or
-        models that differ in names, shapes, dtypes or tables.
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: no paths, one given twice, a file that is no fairseq checkpoint, or
+            models that differ in names, shapes, dtypes or tables.
     """
     if isinstance(paths, (str, os.PathLike)):
         raise ValueError("a list of checkpoints is needed, not one")
@@ -72,7 +73,7 @@ class _Total:
 
     @torch.no_grad()
     def add(self, path: str, model: Model) -> None:
-        """:raises ValueError: a model unlike the first."""
+        """Raises ValueError: a model unlike the first."""
         if self.count == 0:
             self.first = path
             self.kinds = {name: (tuple(t.shape), t.dtype) for name, t in model.items()}

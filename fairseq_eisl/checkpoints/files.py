@@ -18,8 +18,9 @@ def read_checkpoint(path: str) -> Dict[str, Any]:
 
     Only classes that :mod:`fairseq_eisl.fairseq_fixes` knows to be harmless are loaded.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: it is no fairseq checkpoint, or holds another class.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no fairseq checkpoint, or holds another class.
     """
     if os.path.isdir(path):
         message = "Is a directory, name a checkpoint in it"
@@ -58,8 +59,9 @@ def updates_of(state: Mapping[str, Any]) -> int:
 def write_checkpoint(state: Mapping[str, Any], path: str) -> None:
     """Save under a temporary name, then let it take the place of ``path``.
 
-    :raises OSError: it cannot be written; what was there before is still there.
-    :raises ValueError: ``path`` exists and is no regular file.
+    Raises:
+        OSError: it cannot be written; what was there before is still there.
+        ValueError: ``path`` exists and is no regular file.
     """
     with whole_file(path) as temporary:
         try:

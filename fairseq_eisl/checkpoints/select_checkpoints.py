@@ -20,8 +20,9 @@ def last_checkpoints(
     By epoch (``checkpoint12.pt``), or by update (``checkpoint_3_4000.pt``, those of
     ``--save-interval-updates``). ``upper_bound``: the highest epoch or update that counts.
 
-    :raises OSError: the folder cannot be read.
-    :raises ValueError: there are fewer.
+    Raises:
+        OSError: the folder cannot be read.
+        ValueError: there are fewer.
     """
     pattern, shape = (_UPDATE, "checkpoint_E_U.pt") if by_updates else (_EPOCH, "checkpointN.pt")
     found = [(int(match[1]), name) for name, match in _matches(folder, pattern)]
@@ -42,8 +43,9 @@ def best_checkpoints(
     higher value is better; by default as the checkpoints' own training had it
     (``--maximize-best-checkpoint-metric``).
 
-    :raises OSError: the folder or a checkpoint cannot be read.
-    :raises ValueError: there are fewer, an unclear metric, or no word on what is better.
+    Raises:
+        OSError: the folder or a checkpoint cannot be read.
+        ValueError: there are fewer, an unclear metric, or no word on what is better.
     """
     found = _matches(folder, _BEST)
     metrics = sorted({match[1] for _, match in found})

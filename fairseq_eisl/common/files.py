@@ -14,8 +14,9 @@ def read_lines(path: str) -> List[str]:
 
     What ends a line is said in ``text_lines``.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: it is empty, or no UTF-8 text.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is empty, or no UTF-8 text.
     """
     try:
         with open(path, "rb") as f:
@@ -34,7 +35,8 @@ def whole_file(path: str) -> Iterator[str]:
     A reader sees the old file or the new one, never a part; when the block fails,
     the old file stays. Missing folders are made, a symbolic link is followed.
 
-    :raises ValueError: ``path`` exists and is no regular file.
+    Raises:
+        ValueError: ``path`` exists and is no regular file.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -71,7 +73,8 @@ def check_kind(path: str) -> None:
 
     So that a mistyped name does not cost somebody's file.
 
-    :raises ValueError: it is something else.
+    Raises:
+        ValueError: it is something else.
     """
     kind, beginnings = _KINDS.get(os.path.splitext(path)[1].lower(), ("", ()))
     if not kind or not os.path.isfile(path) or not os.path.getsize(path):

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Optional, Sequence
 import torch
 from torch import Tensor, nn
 
-from .eisl_options import DEFAULTS, EISLOptions, check_reduction, reduce_sentences
+from .eisl_options import EISLOptions, check_reduction, reduce_sentences
 from .eisl_terms import EISLTerms, eisl_from_log_probs
 from .feature_log_probs import feature_log_probs
 from .ngrams import check_mask, checked_ids
@@ -14,18 +14,15 @@ from .token_log_probs import token_log_probs
 
 
 def eisl_logit_terms(
-    logits: Tensor,
-    targets: Tensor,
-    *,
-    output_mask: Optional[Tensor] = None,
-    target_mask: Optional[Tensor] = None,
-    options: EISLOptions = DEFAULTS,
-    generator: Seeds = None,
-    in_place: bool = False,
+    logits: Tensor, targets: Tensor, *, in_place: bool = False, **matching: Any
 ) -> EISLTerms:
-    """:func:`eisl_from_log_probs` of (B, T, V) logits; arguments as :func:`eisl_loss`.
+    """:func:`eisl_from_log_probs` of (B, T, V) logits.
 
-    ``in_place``: the backward may overwrite the logits (see :func:`token_log_probs`).
+    Args:
+        logits, targets: as of :func:`eisl_loss`.
+        in_place: the backward may overwrite the logits (see :func:`token_log_probs`).
+        matching: ``output_mask``, ``target_mask``, ``options``, ``generator``, ... of
+            :func:`eisl_from_log_probs`.
     """
     if logits.dim() != 3 or not logits.is_floating_point():
         raise ValueError(
@@ -36,48 +33,29 @@ def eisl_logit_terms(
     def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
         return token_log_probs(logits, targets, used, in_place)
 
-    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
-    return _terms(log_probs_of, logits, logits.size(2), targets, masks, options, generator)
+    return _terms(log_probs_of, logits, logits.size(2), targets, **matching)
 
 
-def eisl_log_prob_terms(
-    log_probs: Tensor,
-    targets: Tensor,
-    *,
-    output_mask: Optional[Tensor] = None,
-    target_mask: Optional[Tensor] = None,
-    options: EISLOptions = DEFAULTS,
-    generator: Seeds = None,
-) -> EISLTerms:
+def eisl_log_prob_terms(log_probs: Tensor, targets: Tensor, **matching: Any) -> EISLTerms:
     """:func:`eisl_logit_terms` of (B, T, V) log-probabilities in nats, taken as they are."""
 
     def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
         index = targets.unsqueeze(1).expand(-1, log_probs.size(1), -1)
         return log_probs.gather(2, index).masked_fill(~used.unsqueeze(2), 0.0)
 
-    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
-    return _terms(log_probs_of, log_probs, log_probs.size(2), targets, masks, options, generator)
+    return _terms(log_probs_of, log_probs, log_probs.size(2), targets, **matching)
 
 
 def eisl_feature_terms(
-    features: Tensor,
-    weight: Tensor,
-    bias: Optional[Tensor],
-    targets: Tensor,
-    *,
-    output_mask: Optional[Tensor] = None,
-    target_mask: Optional[Tensor] = None,
-    options: EISLOptions = DEFAULTS,
-    generator: Seeds = None,
+    features: Tensor, weight: Tensor, bias: Optional[Tensor], targets: Tensor, **matching: Any
 ) -> EISLTerms:
     """:func:`eisl_logit_terms` of the logits ``features @ weight.T + bias``, which are never
-    built; arguments as :func:`feature_log_probs` and :func:`eisl_loss`."""
+    built; arguments as :func:`feature_log_probs`."""
 
     def log_probs_of(targets: Tensor, used: Tensor) -> Tensor:
         return feature_log_probs(features, weight, targets, used, bias)
 
-    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
-    return _terms(log_probs_of, features, weight.size(0), targets, masks, options, generator)
+    return _terms(log_probs_of, features, weight.size(0), targets, **matching)
 
 
 def _terms(
@@ -85,21 +63,20 @@ def _terms(
     outputs: Tensor,
     vocabulary: int,
     targets: Tensor,
-    masks: Dict[str, Any],
-    options: EISLOptions,
-    generator: Seeds,
+    *,
+    output_mask: Optional[Tensor] = None,
+    target_mask: Optional[Tensor] = None,
+    **matching: Any,
 ) -> EISLTerms:
     """Checks the arguments; ``log_probs_of(targets, output_mask)`` is (B, T, S), and (B, T) are
     the first sizes of ``outputs``."""
     batch, positions = outputs.shape[:2]
-    output_mask = check_mask(
-        "output_mask", masks["output_mask"], (batch, positions), outputs.device
-    )
-    targets, target_mask = checked_ids("targets", targets, masks["target_mask"], batch, vocabulary)
-    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    output_mask = check_mask("output_mask", output_mask, (batch, positions), outputs.device)
+    targets, target_mask = checked_ids("targets", targets, target_mask, batch, vocabulary)
     with torch.autocast(outputs.device.type, enabled=False):
         log_probs = log_probs_of(targets, output_mask)
-    return eisl_from_log_probs(log_probs, targets, **masks, options=options, generator=generator)
+    matching.update(output_mask=output_mask, target_mask=target_mask)
+    return eisl_from_log_probs(log_probs, targets, **matching)
 
 
 def eisl_loss(
