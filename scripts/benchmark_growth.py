@@ -19,8 +19,8 @@ import benchmark_steps as steps
 import torch
 from benchmark_losses import Work, orders_of, synchronise
 
-from fairseq_eisl.evaluation.provenance import provenance
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.common.provenance import provenance
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.losses.eisl import EISLOptions, EISLTerms, cost_sums, eisl_terms
 from fairseq_eisl.losses.worker_threads import on_one_thread
 

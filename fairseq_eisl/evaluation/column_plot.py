@@ -3,6 +3,7 @@
 import math
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..common.rows import Row, check_columns
 from .comparison import bleu_kind, identity, number, only
 from .drawing import (
     COLOURS,
@@ -23,7 +24,6 @@ from .drawing import (
     write_title,
 )
 from .intervals import interval
-from .rows import Row, check_columns
 from .short_names import shown, spoken
 
 _NEEDED = ("system", "seed", "test_set", "bleu", "bleu_signature")

@@ -5,8 +5,11 @@ import os
 import sys
 from typing import List, Optional
 
+from ..common.errors import Refused, naming
 from ..common.files import check_kind, read_lines, whole_file
 from ..common.matplotlib_check import why_no_pictures
+from ..common.provenance import provenance
+from ..common.rows import Row, append_row, read_rows, select
 from . import metrics, plots
 from .column_plot import column_values, draw_column
 from .comparison import compare_rows
@@ -14,17 +17,15 @@ from .cost_plot import draw_costs, step_costs
 from .curve_plot import training_curve
 from .drawing import check_picture
 from .examples import format_examples, pick
-from .inputs import Refused, flag, pairs, read_hypotheses, read_reference
+from .inputs import pairs, read_hypotheses, read_reference
 from .intervals import read_tests
 from .iterations import iteration_lines
 from .noise_levels import check_noises, noise_lines
 from .noise_plot import noise as draw_noise
 from .optional_metrics import bleurt, detokenized_bleu
 from .parser import PROGRAM, make_parser
-from .provenance import provenance
 from .published import NOISE, TABLE, read_published
 from .report import report as make_report
-from .rows import Row, append_row, read_rows, select
 from .run_folder import read_run
 from .significance import format_significance, paired_bootstrap, significance_rows
 from .table import format_table
@@ -79,18 +80,18 @@ def score(args: argparse.Namespace) -> None:
         "{sentences} sentences".format(**row, more=more)
     )
     if args.rows:
-        with flag(f"--rows {args.rows}", args.rows):
+        with naming(f"--rows {args.rows}", args.rows):
             append_row(args.rows, {**extra, **row})
 
 
 def _optional_scores(args: argparse.Namespace, hypotheses: List[str], references: List[str]) -> Row:
     row = {}
     if args.training_log:
-        with flag(f"--training-log {args.training_log}", args.training_log):
+        with naming(f"--training-log {args.training_log}", args.training_log):
             row.update(training_effort(args.training_log))
     if args.detokenized_reference:
         given = f"--detokenized-reference {args.detokenized_reference}"
-        with flag(given, args.detokenized_reference):
+        with naming(given, args.detokenized_reference):
             plain = read_lines(args.detokenized_reference)
             if len(plain) != len(references):
                 raise ValueError(
@@ -101,7 +102,7 @@ def _optional_scores(args: argparse.Namespace, hypotheses: List[str], references
         row["bleu_detok"] = f"{detok.score:.2f}"
         row["bleu_detok_signature"] = detok.signature
     if args.bleurt:
-        with flag(f"--bleurt {args.bleurt}", args.bleurt):
+        with naming(f"--bleurt {args.bleurt}", args.bleurt):
             learned = bleurt(hypotheses, references, args.bleurt)
         row["bleurt"], row["bleurt_signature"] = f"{learned.score:.4f}", learned.signature
     return row
@@ -115,18 +116,18 @@ def _check_extra(extra: Row, computed: Row) -> None:
 
 def _chosen_rows(args: argparse.Namespace) -> List[Row]:
     wanted = pairs("--where", args.where)
-    with flag(f"--rows {args.rows}", args.rows):
+    with naming(f"--rows {args.rows}", args.rows):
         rows = read_rows(args.rows)
         if not rows:
             raise ValueError("there is a header but no row")
-    with flag(f"--where {' '.join(args.where)}"):
+    with naming(f"--where {' '.join(args.where)}"):
         return select(rows, wanted)
 
 
 def _tests(args: argparse.Namespace) -> List[Row]:
     tests: List[Row] = []
     for path in args.tests:
-        with flag(f"--tests {path}", path):
+        with naming(f"--tests {path}", path):
             tests += read_tests(path)
     return tests
 
@@ -134,19 +135,19 @@ def _tests(args: argparse.Namespace) -> List[Row]:
 def table(args: argparse.Namespace) -> None:
     """Print rows as a table."""
     rows = _chosen_rows(args)
-    with flag(f"--columns {' '.join(args.columns or ())}"):
+    with naming(f"--columns {' '.join(args.columns or ())}"):
         text = format_table(rows, args.columns, args.markdown)
     print(text)
 
 
 def plot(args: argparse.Namespace) -> None:
     """Draw rows."""
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         check_picture(args.out)
         check_kind(args.out)
     published = []
     if args.published:
-        with flag(f"--published {args.published}", args.published):
+        with naming(f"--published {args.published}", args.published):
             if args.kind != "noise":
                 raise ValueError(f"belongs to --kind noise, not to --kind {args.kind}")
             published = read_published(args.published, NOISE)
@@ -157,7 +158,7 @@ def plot(args: argparse.Namespace) -> None:
         raise Refused("--tests are of BLEU, which --kind cost does not draw")
     tests = _tests(args)
     rows = _chosen_rows(args)
-    with flag(f"--rows {args.rows}"):
+    with naming(f"--rows {args.rows}"):
         if args.kind == "noise":
             data = noise_lines(rows, published, tests)
         elif args.kind == "column":
@@ -166,7 +167,7 @@ def plot(args: argparse.Namespace) -> None:
             costs = step_costs(rows)
         else:
             compare_rows(rows)
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         if args.kind == "noise":
             draw_noise(data, args.out)
         elif args.kind == "column":
@@ -180,28 +181,28 @@ def plot(args: argparse.Namespace) -> None:
 
 def iterations(args: argparse.Namespace) -> None:
     """Draw rows against the number of refinement iterations."""
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         check_picture(args.out)
         check_kind(args.out)
     tests = _tests(args)
     rows = _chosen_rows(args)
-    with flag(f"--rows {args.rows}"):
+    with naming(f"--rows {args.rows}"):
         data = iteration_lines(rows, tests)
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         plots.iterations(data, args.out)
     print(args.out)
 
 
 def curve(args: argparse.Namespace) -> None:
     """Draw validations out of training logs."""
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         check_picture(args.out)
         check_kind(args.out)
     curves = {}
     for name, path in pairs("--log", args.log, files=True).items():
-        with flag(f"--log {name}={path}", path):
+        with naming(f"--log {name}={path}", path):
             curves[name] = read_curve(path)
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         training_curve(curves, args.out, args.start, args.title)
     print(args.out)
 
@@ -209,7 +210,7 @@ def curve(args: argparse.Namespace) -> None:
 def examples(args: argparse.Namespace) -> None:
     """Print sentences of several systems side by side."""
     logs = pairs("--system", args.system, files=True)
-    with flag(f"--source {args.source}", args.source):
+    with naming(f"--source {args.source}", args.source):
         source = read_lines(args.source)
     references = read_reference(args.reference, plain=args.plain_words)
     if len(source) != len(references):
@@ -239,7 +240,7 @@ def significance(args: argparse.Namespace) -> None:
         )
         for name, path in logs.items()
     }
-    with flag(f"--system {' '.join(args.system)}"):
+    with naming(f"--system {' '.join(args.system)}"):
         result = paired_bootstrap(
             systems, references, args.n, args.seed, args.tokenize, args.lowercase
         )
@@ -248,7 +249,7 @@ def significance(args: argparse.Namespace) -> None:
     _check_extra(extra, {**rows[0], "log": "", **known})
     print(format_significance(result))
     for row, log in zip(rows, logs.values()) if args.rows else ():
-        with flag(f"--rows {args.rows}", args.rows):
+        with naming(f"--rows {args.rows}", args.rows):
             append_row(args.rows, {**extra, **row, "log": os.path.basename(log), **known})
 
 
@@ -256,21 +257,21 @@ def report(args: argparse.Namespace) -> None:
     """Write the page of one run or several."""
     if not args.out.lower().endswith((".html", ".htm")):
         raise Refused(f"--out {args.out}: a page ends in .html")
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         check_kind(args.out)
     if why_no_pictures():
         print(f"{PROGRAM}: the page has no pictures: {why_no_pictures()}", file=sys.stderr)
     published = []
     if args.published:
-        with flag(f"--published {args.published}", args.published):
+        with naming(f"--published {args.published}", args.published):
             published = read_published(args.published, TABLE)
     runs = []
     for folder in args.run:
-        with flag(f"--run {folder}", folder):
+        with naming(f"--run {folder}", folder):
             runs.append(read_run(folder, args.plain_words))
-    with flag(f"--run {' '.join(args.run)}"):
+    with naming(f"--run {' '.join(args.run)}"):
         page = make_report(runs, published, args.title, args.n, args.seed)
-    with flag(f"--out {args.out}", args.out):
+    with naming(f"--out {args.out}", args.out):
         with whole_file(args.out) as temporary, open(temporary, "w", encoding="utf-8") as f:
             f.write(page)
     print(args.out)

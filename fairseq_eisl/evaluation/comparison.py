@@ -3,7 +3,7 @@
 import math
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .rows import Row, check_columns
+from ..common.rows import Row, check_columns
 
 METRICS = ("bleu", "repetition", "length_ratio")
 _NEEDED = ("system", "test_set", "seed", "bleu_signature", *METRICS)

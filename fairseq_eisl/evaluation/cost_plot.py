@@ -4,6 +4,7 @@ import re
 import textwrap
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from ..common.rows import Row, check_columns
 from .comparison import number, only
 from .drawing import (
     COLOURS,
@@ -14,7 +15,6 @@ from .drawing import (
     error_bar,
     write_title,
 )
-from .rows import Row, check_columns
 from .short_names import glossary, shown
 
 _NEEDED = ("kind", "system", "step_ms", "epoch_s")

@@ -1,34 +1,14 @@
 """What the flags name: files, logs and key=value pairs. What goes wrong is one line."""
 
-import contextlib
 import os
 import sys
-from typing import Dict, Iterator, List, Sequence
+from typing import Dict, List, Sequence
 
+from ..common.errors import Refused, naming
 from ..common.files import read_lines
 from .generation_log import HINT, read_generation_log
 from .leftovers import FLAG, check_pieces, collapsed, leftovers
 from .parser import PROGRAM
-
-
-class Refused(Exception):
-    """One line for the user."""
-
-
-@contextlib.contextmanager
-def flag(given: str, path: str = "") -> Iterator[None]:
-    """Turn what goes wrong in the block into one line after the flag as it was given."""
-    try:
-        yield
-    except BrokenPipeError:  # the reader of the output has gone: nothing that a flag names
-        raise
-    except OSError as err:
-        where = "" if err.filename in (None, path) else f"{err.filename}: "
-        raise Refused(f"{given}: {where}{err.strerror or err}") from err
-    except ValueError as err:
-        reason, own = str(err), f"{path}: "
-        reason = reason[len(own) :] if path and reason.startswith(own) else reason
-        raise Refused(f"{given}: {reason}") from err
 
 
 def pairs(name: str, texts: Sequence[str], files: bool = False) -> Dict[str, str]:
@@ -58,7 +38,7 @@ def warn(text: str) -> None:
 
 def read_reference(path: str, given: str = "--reference", plain: bool = False) -> List[str]:
     """Sentences of words. ``plain``: they are, whatever looks like pieces of words."""
-    with flag(f"{given} {path}", path):
+    with naming(f"{given} {path}", path):
         references = read_lines(path)
         check_words(references, path, [], plain)
     return references
@@ -68,7 +48,7 @@ def read_hypotheses(
     given: str, path: str, reference: str, references: List[str], plain: bool = False
 ) -> List[str]:
     """The hypotheses of a log, one for each sentence of ``references``, those of a file."""
-    with flag(given, path):
+    with naming(given, path):
         hypotheses = read_generation_log(path).hypotheses
         check_words(hypotheses, path, references, plain)
     if len(hypotheses) != len(references):

@@ -2,9 +2,9 @@
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..common.rows import Row, check_columns
 from .comparison import bleu_kind, identity, number, only, repetition_reference
 from .intervals import interval
-from .rows import Row, check_columns
 
 METRICS = ("bleu", "repetition", "length_error")
 _NEEDED = ("system", "iterations", "bleu_signature", *METRICS)

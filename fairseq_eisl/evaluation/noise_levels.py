@@ -3,9 +3,9 @@
 import math
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
+from ..common.rows import Row, check_columns
 from .comparison import bleu_kind, identity, number, only
 from .intervals import interval
-from .rows import Row, check_columns
 
 _NEEDED = ("system", "noise", "seed", "test_set", "bleu", "bleu_signature")
 _SAME = (

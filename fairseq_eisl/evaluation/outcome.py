@@ -3,9 +3,9 @@
 import math
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
+from ..common.rows import Row
 from .comparison import bleu_kind, number
 from .intervals import interval
-from .rows import Row
 from .short_names import isolated, shown
 
 BASELINE = "CE"

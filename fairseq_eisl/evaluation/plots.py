@@ -3,6 +3,7 @@
 import math
 from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
+from ..common.rows import Row
 from .comparison import Comparison, compare_rows
 from .drawing import (
     COLOURS,
@@ -24,7 +25,6 @@ from .drawing import (
 )
 from .intervals import interval
 from .iterations import Iterations
-from .rows import Row
 from .short_names import shown
 
 MOST_BARS = 40

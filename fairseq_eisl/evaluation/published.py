@@ -3,8 +3,8 @@
 import math
 from typing import List, Sequence
 
+from ..common.rows import Row, check_columns, read_rows
 from .comparison import number
-from .rows import Row, check_columns, read_rows
 
 TABLE = ("setting", "system", "bleu", "source")
 NOISE = ("noise", "system", "bleu")

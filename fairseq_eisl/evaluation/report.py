@@ -5,6 +5,7 @@ import tempfile
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
 from ..common.matplotlib_check import why_no_pictures
+from ..common.rows import Row
 from . import plots, report_parts
 from .comparison import identity, only
 from .curve_plot import training_curve
@@ -17,7 +18,6 @@ from .outcome import evidence, sentence, varying
 from .report_page import page
 from .report_parts import escape, folded
 from .report_summary import summary
-from .rows import Row
 from .run_folder import Run
 from .short_names import glossary
 

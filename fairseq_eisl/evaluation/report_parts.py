@@ -4,10 +4,10 @@ import html
 import re
 from typing import List, Mapping, Sequence, Tuple
 
+from ..common.rows import Row
 from .comparison import number
 from .intervals import ends, p_text
 from .marks import Word, condensed, missing_words
-from .rows import Row
 
 _SHOWN = (  # the columns of a result, in this order
     *("system", "arch", "noise", "test_set", "seed", "iterations", "length_candidates"),

@@ -2,10 +2,10 @@
 
 from typing import List, Sequence
 
+from ..common.rows import Row
 from .intervals import interval
 from .outcome import Setting, settings, varying
 from .report_parts import Html, escape, table
-from .rows import Row
 from .run_folder import Run
 
 

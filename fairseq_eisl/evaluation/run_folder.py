@@ -6,10 +6,10 @@ import os
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..common.files import read_lines
+from ..common.rows import Row, check_columns, read_rows
 from .generation_log import read_generation_log
 from .inputs import check_words
 from .intervals import read_tests
-from .rows import Row, check_columns, read_rows
 from .training_log import Curve, read_curve
 
 ROWS, REPORT, TESTS = "rows.csv", "report.json", "significance.csv"

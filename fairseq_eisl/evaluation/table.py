@@ -1,8 +1,9 @@
-"""Rows as an aligned table for the terminal, or as Markdown."""
+"""Rows of scores as a table."""
 
-from typing import List, Optional, Sequence
+from typing import Optional, Sequence
 
-from .rows import Row, check_columns, columns
+from ..common.rows import Row, columns
+from ..common.table import text_table
 
 DEFAULT_COLUMNS = (
     "system",
@@ -42,32 +43,4 @@ def format_table(
     if names is None:
         present = columns(rows)
         names = [name for name in DEFAULT_COLUMNS if name in present] or present
-    check_columns(rows, names)
-    body = [[_cell(row.get(name, ""), markdown) for name in names] for row in rows]
-    right = [all(_is_number(line[i]) for line in body) for i in range(len(names))]
-    header = [_cell(name, markdown) for name in names]
-    widths = [max(len(line[i]) for line in [header, *body]) for i in range(len(names))]
-    lines = [_aligned(line, widths, right) for line in [header, *body]]
-    if not markdown:
-        return "\n".join("  ".join(line).rstrip() for line in lines)
-    rule = [
-        ("-" * (w - 1) + ":") if r else "-" * w for w, r in zip([max(w, 3) for w in widths], right)
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
-
-
-def _cell(text: str, markdown: bool) -> str:
-    text = " ".join(text.split())
-    return text.replace("|", "\\|") if markdown else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text or "nan")
-    except ValueError:
-        return False
-    return True
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> List[str]:
-    return [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right)]
+    return text_table(rows, names, markdown)

@@ -1,8 +1,8 @@
 import pytest
 
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.evaluation.command import main
 from fairseq_eisl.evaluation.cost_plot import draw_costs, step_costs
-from fairseq_eisl.evaluation.rows import append_row
 
 from .layout import check_layout
 

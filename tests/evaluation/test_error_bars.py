@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.evaluation import plots
 from fairseq_eisl.evaluation.column_plot import column_values, draw_column
 from fairseq_eisl.evaluation.command import main
@@ -9,7 +10,6 @@ from fairseq_eisl.evaluation.cost_plot import draw_costs, step_costs
 from fairseq_eisl.evaluation.iterations import iteration_lines
 from fairseq_eisl.evaluation.noise_levels import noise_lines
 from fairseq_eisl.evaluation.noise_plot import noise
-from fairseq_eisl.evaluation.rows import append_row
 
 from .layout import check_layout
 from .logs import row

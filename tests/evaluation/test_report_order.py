@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.evaluation import report_parts
 from fairseq_eisl.evaluation.command import main
 from fairseq_eisl.evaluation.report import report
 from fairseq_eisl.evaluation.report_page import page
-from fairseq_eisl.evaluation.rows import append_row
 from fairseq_eisl.evaluation.run_folder import read_run
 
 from .logs import generation_log, row

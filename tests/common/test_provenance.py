@@ -5,8 +5,8 @@ from importlib import metadata
 
 import pytest
 
-from fairseq_eisl.evaluation import provenance as module
-from fairseq_eisl.evaluation.provenance import git_commit, provenance
+from fairseq_eisl.common import provenance as module
+from fairseq_eisl.common.provenance import git_commit, provenance
 
 
 @pytest.fixture

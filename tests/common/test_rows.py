@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from fairseq_eisl.evaluation.rows import append_row, read_rows, select
+from fairseq_eisl.common.rows import append_row, read_rows, select
 
 from .append_rows import append_many
 

@@ -7,7 +7,7 @@ import io
 import os
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from ..common.files import whole_file
+from .files import whole_file
 
 Row = Dict[str, str]
 

@@ -1,6 +1,6 @@
 """What the processes of test_rows do; apart, so that they start without pytest."""
 
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.common.rows import append_row
 
 
 def append_many(path, process, count, barrier):

@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from typing import Dict
 
-from ..common.checkout import git_commit
+from .checkout import git_commit
 
 _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARIES = {  # column: the names under which the library may be installed
