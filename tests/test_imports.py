@@ -35,7 +35,8 @@ RULES = {
     ),
     "checkpoints": Rule({"torch", ".compat"}),
     "common": Rule(set()),
-    "recipes": Rule({"omegaconf", "yaml"}, {"submitit", "tqdm"}),
+    # the flags that score has for what a run knows
+    "recipes": Rule({"omegaconf", "yaml", ".evaluation.metrics"}, {"submitit", "tqdm"}),
 }
 # Single modules that may do more than their part, and why.
 EXTRA = {

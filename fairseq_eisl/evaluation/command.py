@@ -10,7 +10,7 @@ from ..common.files import check_kind, read_lines, whole_file
 from ..common.matplotlib_check import why_no_pictures
 from ..common.provenance import provenance
 from ..common.rows import Row, append_row, read_rows, select
-from . import metrics, plots
+from . import plots
 from .column_plot import column_values, draw_column
 from .comparison import compare_rows
 from .cost_plot import draw_costs, step_costs
@@ -20,18 +20,17 @@ from .examples import format_examples, pick
 from .inputs import pairs, read_hypotheses, read_reference
 from .intervals import read_tests
 from .iterations import iteration_lines
+from .metrics.registry import SENTENCES, Job
+from .metrics.scoring import scores, sentence
 from .noise_levels import check_noises, noise_lines
 from .noise_plot import noise as draw_noise
-from .optional_metrics import bleurt, detokenized_bleu
 from .parser import PROGRAM, make_parser
 from .published import NOISE, TABLE, read_published
 from .report import report as make_report
 from .run_folder import read_run
 from .significance import format_significance, paired_bootstrap, significance_rows
 from .table import format_table
-from .training_log import read_curve, training_effort
-
-_MORE = {"chrf": "chrF", "ter": "TER", "bleu_detok": "BLEU detokenised", "bleurt": "BLEURT"}
+from .training_log import read_curve
 
 
 def score(args: argparse.Namespace) -> None:
@@ -43,69 +42,19 @@ def score(args: argparse.Namespace) -> None:
     hypotheses = read_hypotheses(
         f"--log {args.log}", args.log, args.reference, references, args.plain_words
     )
-    optional = _optional_scores(args, hypotheses, references)
-    bleu = metrics.bleu(hypotheses, references, args.tokenize, args.lowercase)
-    chrf = metrics.chrf(hypotheses, references, args.lowercase)
-    ter = metrics.ter(hypotheses, references, args.lowercase)
+    job = Job(hypotheses, references, args)
     row = {
-        "bleu": f"{bleu.score:.2f}",
-        "bleu_signature": bleu.signature,
-        "brevity_penalty": f"{bleu.brevity_penalty:.3f}",
-        "chrf": f"{chrf.score:.2f}",
-        "chrf_signature": chrf.signature,
-        "ter": f"{ter.score:.2f}",
-        "ter_signature": ter.signature,
-        **optional,
-        "repetition": f"{metrics.repetition_rate(hypotheses):.2f}",
-        "repetition_reference": f"{metrics.repetition_rate(references):.2f}",
-        "length_ratio": f"{metrics.length_ratio(hypotheses, references):.3f}",
-        "length_error": f"{metrics.length_error(hypotheses, references):.2f}",
-        "unk_rate": f"{metrics.unk_rate(hypotheses):.2f}",
-        "words_signature": metrics.WORD_SIGNATURE,
-        "sentences": str(len(hypotheses)),
+        **scores(job),
+        SENTENCES: str(len(hypotheses)),
         "log": os.path.basename(args.log),
         "reference": os.path.basename(args.reference),
         **provenance(),
     }
     _check_extra(extra, row)
-    more = "".join(
-        f"{name} {row[column]} ({row[column + '_signature']}) | "
-        for column, name in _MORE.items()
-        if column in row
-    )
-    print(
-        "BLEU {bleu} ({bleu_signature}) | brevity penalty {brevity_penalty} | {more}"
-        "repeated words {repetition} % (reference {repetition_reference} %) | "
-        "length ratio {length_ratio}, error {length_error} words | unknown words {unk_rate} % | "
-        "{sentences} sentences".format(**row, more=more)
-    )
+    print(f"{sentence(job, row)} | {row[SENTENCES]} sentences")
     if args.rows:
         with naming(f"--rows {args.rows}", args.rows):
             append_row(args.rows, {**extra, **row})
-
-
-def _optional_scores(args: argparse.Namespace, hypotheses: List[str], references: List[str]) -> Row:
-    row = {}
-    if args.training_log:
-        with naming(f"--training-log {args.training_log}", args.training_log):
-            row.update(training_effort(args.training_log))
-    if args.detokenized_reference:
-        given = f"--detokenized-reference {args.detokenized_reference}"
-        with naming(given, args.detokenized_reference):
-            plain = read_lines(args.detokenized_reference)
-            if len(plain) != len(references):
-                raise ValueError(
-                    f"{len(plain)} lines for the {len(references)} of --reference {args.reference}"
-                )
-            language = args.detokenize_language
-            detok = detokenized_bleu(hypotheses, plain, language, args.lowercase)
-        row["bleu_detok"] = f"{detok.score:.2f}"
-        row["bleu_detok_signature"] = detok.signature
-    if args.bleurt:
-        with naming(f"--bleurt {args.bleurt}", args.bleurt):
-            learned = bleurt(hypotheses, references, args.bleurt)
-        row["bleurt"], row["bleurt_signature"] = f"{learned.score:.4f}", learned.signature
-    return row
 
 
 def _check_extra(extra: Row, computed: Row) -> None:

@@ -4,7 +4,8 @@ import argparse
 from typing import Any, Dict, NoReturn
 
 from .curve_plot import STARTS
-from .metrics import TOKENIZERS
+from .metrics.bleu import TOKENIZERS
+from .metrics.registry import registered
 from .significance import LEAST, MOST
 
 PROGRAM = "python -m fairseq_eisl.evaluation"
@@ -73,26 +74,9 @@ def make_parser() -> argparse.ArgumentParser:
         **many,
     )
     says_how(part)
-    part.add_argument(
-        "--training-log",
-        metavar="FILE",
-        help="the system's log of fairseq-train: adds training_seconds and updates",
-    )
-    part.add_argument(
-        "--detokenized-reference",
-        metavar="FILE",
-        help="the same sentences as plain text that was never tokenised: adds bleu_detok, BLEU "
-        "(13a) of the hypotheses after sacremoses has detokenised them",
-    )
-    part.add_argument(
-        "--detokenize-language",
-        metavar="LANG",
-        default="en",
-        help="whose rules sacremoses uses (default: %(default)s)",
-    )
-    part.add_argument(
-        "--bleurt", metavar="CHECKPOINT_DIR", help="adds bleurt; needs the package bleurt"
-    )
+    for metric in registered():
+        for flag in metric.flags:
+            part.add_argument(flag.name, metavar=flag.metavar, help=flag.help, default=flag.default)
 
     def shows_rows(name: str, help: str) -> argparse.ArgumentParser:
         part = commands.add_parser(name, help=help)

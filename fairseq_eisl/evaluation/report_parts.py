@@ -8,30 +8,9 @@ from ..common.rows import Row
 from .comparison import number
 from .intervals import ends, p_text
 from .marks import Word, condensed, missing_words
+from .metrics.registry import heading, shown_columns, signature_heading
 
-_SHOWN = (  # the columns of a result, in this order
-    *("system", "arch", "noise", "test_set", "seed", "iterations", "length_candidates"),
-    *("bleu", "brevity_penalty", "bleu_detok", "chrf", "ter", "bleurt"),
-    *("repetition", "repetition_reference", "length_ratio", "length_error", "unk_rate"),
-    *("sentences", "training_seconds"),
-)
-_SHARED = (  # told once above the table where all rows have the same
-    *("arch", "noise", "test_set", "seed", "iterations", "length_candidates"),
-    *("sentences", "repetition_reference"),
-)
-_HEADS = {
-    "test_set": "test set",
-    "bleu": "BLEU",
-    "bleu_detok": "BLEU, detok.",
-    "chrf": "chrF",
-    "ter": "TER (lower is better)",
-    "bleurt": "BLEURT",
-    "repetition": "repeated words, %",
-    "repetition_reference": "repeated words of the reference, %",
-    "length_error": "length error, words",
-    "unk_rate": "unknown words, %",
-    "training_seconds": "training, seconds",
-}
+_ABOUT = ("arch", "noise", "test_set", "seed", "iterations", "length_candidates")
 _SIGNATURE = "_signature"
 
 
@@ -80,14 +59,16 @@ def _is_number(text: str) -> bool:
 
 def results(rows: Sequence[Row]) -> str:
     """The scores, and under them what they were computed with."""
-    shown = [name for name in _SHOWN if any(row.get(name) for row in rows)]
-    shared = [name for name in shown if name in _SHARED and _same(rows, name)]
+    every = ["system", *_ABOUT, *shown_columns(lambda column: column.in_report)]
+    shown = [name for name in every if any(row.get(name) for row in rows)]
+    reference = shown_columns(lambda column: column.of_reference)  # and the sentences
+    shared = [name for name in shown if name in (*_ABOUT, *reference) and _same(rows, name)]
     shown = [name for name in shown if name not in shared]
-    told = "; ".join(f"{_head(name)}: {rows[0][name]}" for name in shared)
+    told = "; ".join(f"{heading(name)}: {rows[0][name]}" for name in shared)
     above = f'<p class="note">{escape(told)}</p>\n' if told else ""
     body = [[row.get(name, "") for name in shown] for row in rows]
     below = "\n" + _signatures(rows)
-    return above + table([_head(name) for name in shown], body, "results") + below
+    return above + table([heading(name) for name in shown], body, "results") + below
 
 
 def significance(rows: Sequence[Row]) -> str:
@@ -106,17 +87,13 @@ def significance(rows: Sequence[Row]) -> str:
             test = f"{p[2:] if p.startswith('= ') else p} (against {row['baseline']})"
         interval = "{:.2f} to {:.2f}".format(*ends(mean, margin))
         body.append([row["system"], *(row.get(n, "") for n in told), row["bleu"], interval, test])
-    head = ["system", *map(_head, told), "BLEU", "95 % interval", "p"]
+    head = ["system", *map(heading, told), "BLEU", "95 % interval", "p"]
     drawn = ", ".join(dict.fromkeys(row["bleu_signature"] for row in rows))
     return (
         table(head, body)
         + f'\n<p class="note">Paired bootstrap over the test sentences, {escape(drawn)}. '
         "It tells chance in the test set, not in training, which another seed would.</p>"
     )
-
-
-def _head(name: str) -> str:
-    return _HEADS.get(name, name.replace("_", " "))
 
 
 def _same(rows: Sequence[Row], name: str) -> bool:
@@ -127,8 +104,7 @@ def _signatures(rows: Sequence[Row]) -> str:
     names = dict.fromkeys(name for row in rows for name in row if name.endswith(_SIGNATURE))
     items = []
     for name in names:
-        metric = name[: -len(_SIGNATURE)]
-        metric = "words and lengths" if metric == "words" else _head(metric)
+        metric = signature_heading(name)
         signatures: dict = {}
         for line, row in enumerate(rows, 1):
             if row.get(name):

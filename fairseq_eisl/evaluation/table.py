@@ -1,28 +1,17 @@
 """Rows of scores as a table."""
 
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 from ..common.rows import Row, columns
 from ..common.table import text_table
+from .metrics.registry import shown_columns
 
-DEFAULT_COLUMNS = (
-    "system",
-    "noise",
-    "test_set",
-    "seed",
-    "iterations",
-    "bleu",
-    "bleu_detok",
-    "chrf",
-    "ter",
-    "bleurt",
-    "repetition",
-    "repetition_reference",
-    "length_ratio",
-    "length_error",
-    "unk_rate",
-    "sentences",
-)
+_ABOUT = ("system", "noise", "test_set", "seed", "iterations")
+
+
+def default_columns() -> List[str]:
+    """What a row is of, then the scores of all metrics."""
+    return [*_ABOUT, *shown_columns(lambda column: column.in_table)]
 
 
 def format_table(
@@ -30,7 +19,7 @@ def format_table(
 ) -> str:
     """One line a row; columns of numbers stand to the right.
 
-    ``names``: the columns; by default those of :data:`DEFAULT_COLUMNS` that occur,
+    ``names``: the columns; by default those of :func:`default_columns` that occur,
     or all where none does.
 
     :raises ValueError: a column that no row has.
@@ -42,5 +31,5 @@ def format_table(
     """
     if names is None:
         present = columns(rows)
-        names = [name for name in DEFAULT_COLUMNS if name in present] or present
+        names = [name for name in default_columns() if name in present] or present
     return text_table(rows, names, markdown)

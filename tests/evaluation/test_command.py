@@ -7,7 +7,9 @@ import pytest
 
 from fairseq_eisl.common.rows import append_row, read_rows
 from fairseq_eisl.evaluation.command import main
-from fairseq_eisl.evaluation.metrics import bleu, chrf, ter
+from fairseq_eisl.evaluation.metrics.bleu import bleu
+from fairseq_eisl.evaluation.metrics.chrf import chrf
+from fairseq_eisl.evaluation.metrics.ter import ter
 
 from .logs import generation_log, json_validation, row, simple_validation
 from .run_folders import run_folder
