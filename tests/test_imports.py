@@ -43,7 +43,9 @@ EXTRA = {
     "compat.py": {"numpy", "torch"},  # mends them
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": {"fairseq", "torch", ".criterions", ".noise"},
-    "evaluation/drawing.py": {"matplotlib"},  # no other module opens a canvas
+    "evaluation/figures/canvas.py": {"matplotlib"},  # no other module opens a canvas
+    "evaluation/report/page.py": {"jinja2"},  # its templates
+    "evaluation/report/parts.py": {"jinja2"},
 }
 
 
@@ -139,7 +141,7 @@ def test_scripts_are_not_imported():
         ("integrations/x.py", "import transformers", True),
         ("integrations/x.py", "def f():\n    import transformers", False),
         ("evaluation/table.py", "import matplotlib", True),
-        ("evaluation/drawing.py", "import matplotlib.pyplot", False),
+        ("evaluation/figures/canvas.py", "import matplotlib.pyplot", False),
         ("checkpoints/x.py", "import torch\nfrom ..compat import apply", False),
         ("checkpoints/x.py", "def f():\n    import fairseq", True),
         ("checkpoints/x.py", "from ..evaluation.table import format_table", True),

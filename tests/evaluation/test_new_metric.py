@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_eisl.evaluation.command import main
+from fairseq_eisl.evaluation.cli.main import main
 from fairseq_eisl.evaluation.metrics import Column, Metric, Signature, register, unregister
 
 from .run_folders import run_folder

@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from ..training_log import training_effort
+from ..readers.training_log import training_effort
 from .registry import SENTENCES, Column, Flag, Job, Metric, register
 
 _LOG = Flag(
