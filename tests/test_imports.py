@@ -44,8 +44,7 @@ EXTRA = {
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": {"fairseq", "torch", ".criterions", ".noise"},
     "evaluation/figures/canvas.py": {"matplotlib"},  # no other module opens a canvas
-    "evaluation/report/page.py": {"jinja2"},  # its templates
-    "evaluation/report/parts.py": {"jinja2"},
+    "evaluation/report/rendering.py": {"jinja2", "markupsafe"},  # the page's templates
 }
 
 

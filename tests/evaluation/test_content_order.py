@@ -14,8 +14,8 @@ from fairseq_eisl.evaluation.report.page import page
 
 from .logs import generation_log, row
 from .run_folders import run_folder
+from .test_content import read
 from .test_intervals import sampled
-from .test_report import read
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """The metrics that there are, and what each says of itself."""
 
 import argparse
+import functools
 import importlib
 import os
 import pkgutil
@@ -111,10 +112,16 @@ def unregister(name: str) -> None:
     del _METRICS[name]
 
 
-def registered() -> List[Metric]:
-    """All metrics, in the order of the rows: those of this folder, and those from outside."""
+@functools.lru_cache(maxsize=None)
+def _load() -> None:
+    """Import the modules of this folder, which register themselves."""
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         importlib.import_module(f"{__package__}.{module.name}")
+
+
+def registered() -> List[Metric]:
+    """All metrics, in the order of the rows: those of this folder, and those from outside."""
+    _load()
     return sorted(_METRICS.values(), key=lambda metric: metric.place)
 
 
@@ -125,7 +132,8 @@ def shown_columns(wanted: Callable[[Column], bool]) -> List[str]:
     for column in every:
         if column.after:
             known = column.after in order
-            order.insert(order.index(column.after) + 1 if known else -1, column.name)
+            at = order.index(column.after) + 1 if known else order.index(SENTENCES)
+            order.insert(at, column.name)
     hidden = {column.name for column in every if not wanted(column)}
     return [name for name in order if name not in hidden]
 

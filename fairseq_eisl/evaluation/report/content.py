@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from typing import Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ...common.matplotlib_check import why_no_pictures
 from ...common.rows import Row
@@ -17,10 +17,10 @@ from ..readers.run_folder import Run
 from ..row_checks import identity, only
 from ..short_names import glossary
 from ..summary import evidence, headline, varying
-from . import parts as report_parts
+from . import parts
 from .overview import summary
 from .page import page
-from .parts import escape, folded
+from .rendering import part, render
 
 _SCORED_BY = ("commit", "date", "python", "torch", "fairseq", "sacrebleu", "cpu", "cores")
 _NOISE = "BLEU against the level of noise"
@@ -47,22 +47,16 @@ def report(
     title = title or (runs[0].title if len(runs) == 1 else f"Results of {len(runs)} runs")
     numbers = iter(range(1, 100_000))
     runs = _told_apart(runs)
-    body: List[str] = []
-    if len(runs) > 1:
-        body += _overview(runs, published, numbers)
-    elif runs[0].title != title:
-        body.append(f'<p class="note">{escape(runs[0].title)}</p>')
-    reason = why_no_pictures()
-    if reason:
-        body.append(f'<p class="note">No pictures: {escape(reason)}</p>')
-    for i, run in enumerate(runs, 1):
-        if len(runs) > 1:
-            body.append(f'<h2 id="run-{i}">{escape(run.title)}</h2>')
-        body += _headline(run.rows, run.tests, len(run.reference))
-        body += _sections(run, numbers, count, seed)
-    if published:
-        body.append(_published(published))
-    return page(title, "\n".join(body))
+    overview = _overview(runs, published, numbers) if len(runs) > 1 else None
+    body = render(
+        "body.html",
+        title=title,
+        overview=overview,
+        no_pictures=why_no_pictures(),
+        runs=[_view(run, numbers, count, seed) for run in runs],
+        published=_published(published) if published else "",
+    )
+    return page(title, body)
 
 
 def _told_apart(runs: Sequence[Run]) -> List[Run]:
@@ -76,68 +70,63 @@ def _told_apart(runs: Sequence[Run]) -> List[Run]:
     ]
 
 
-def _headline(rows: Sequence[Row], tests: Sequence[Row], size: int = 0) -> List[str]:
-    return [
-        f'<p class="outcome">{escape(headline(rows))}</p>',
-        f'<p class="evidence">{escape(evidence(rows, tests, size))}</p>',
-    ]
+class _Told(NamedTuple):
+    outcome: str
+    evidence: str
 
 
-def _overview(runs: Sequence[Run], published: Sequence[Row], numbers: Iterator[int]) -> List[str]:
-    """What all runs say together, where on the page what is, and a table of them."""
+def _told(rows: Sequence[Row], tests: Sequence[Row], size: int = 0) -> _Told:
+    return _Told(headline(rows), evidence(rows, tests, size))
+
+
+def _overview(
+    runs: Sequence[Run], published: Sequence[Row], numbers: Iterator[int]
+) -> Dict[str, Any]:
+    """What all runs say together: in one sentence, a table of them, and in one picture."""
     tests = [row for run in runs for row in run.tests]
-    rows = [row for run in runs for row in run.rows]
+    told, not_told = None, ""
     try:
-        body = _headline(_together(runs), tests)
+        told = _told(_together(runs), tests)
     except ValueError as err:
-        body = [f'<p class="note">Not told in one sentence: {escape(str(err))}</p>']
-    drawn = several_levels(rows)
-    links = [("summary", "Summary", "")]
-    links += [("all-runs", "All runs in one picture", "")] if drawn else []
-    links += [(f"run-{i}", run.title, f": {headline(run.rows)}") for i, run in enumerate(runs, 1)]
-    links += [("published", "Published numbers", "")] if published else []
-    items = "\n".join(
-        f'<li><a href="#{name}">{escape(text)}</a>{escape(more)}</li>' for name, text, more in links
-    )
-    body.append(f'<nav class="contents">\n<h3>Contents</h3>\n<ul>\n{items}\n</ul>\n</nav>')
-    body.append(f'<h3 id="summary">Summary</h3>\n{summary(runs)}')
-    if drawn:
-        body.append('<h3 id="all-runs">All runs</h3>')
+        not_told = str(err)
+    drawn = None
+    if several_levels([row for run in runs for row in run.rows]):
         paper = [row for row in published if row.get("noise")]
         picture = (_NOISE, lambda path: _noise(_together(runs), path, tests, paper))
-        body += _draw([picture], numbers)
-    return body
+        drawn = _draw([picture], numbers)
+    return {"told": told, "not_told": not_told, "summary": summary(runs), "drawn": drawn}
 
 
-def _sections(run: Run, numbers: Iterator[int], count: int, seed: int) -> List[str]:
-    body = ["<h3>Results</h3>", report_parts.results(run.rows)]
-    named = glossary([row["system"] for row in run.rows])
-    if named:
-        body.append(f'<p class="note">{escape(named)}</p>')
-    if run.tests:
-        body += ["<h3>Is it chance?</h3>", report_parts.significance(run.tests)]
-    drawn = _draw(_pictures(run), numbers)
-    if drawn:
-        body += ["<h3>Pictures</h3>", *drawn]
-    if run.systems:
-        body += _examples(run, count, seed)
+def _view(run: Run, numbers: Iterator[int], count: int, seed: int) -> Dict[str, Any]:
+    """What the page shows of a run, results first."""
+    return {
+        "title": run.title,
+        "told": _told(run.rows, run.tests, len(run.reference)),
+        "results": parts.results(run.rows),
+        "glossary": glossary([row["system"] for row in run.rows]),
+        "significance": parts.significance(run.tests) if run.tests else "",
+        "pictures": _draw(_pictures(run), numbers),
+        "examples": _examples(run, count, seed) if run.systems else None,
+        "folds": _folds(run),
+    }
+
+
+def _folds(run: Run) -> List[Tuple[str, str]]:
+    """How the run was made; what a click unfolds."""
     folds = []
     if run.settings:
-        folds.append(folded("Settings", report_parts.pairs(list(run.settings.items()))))
+        folds.append(("Settings", parts.pairs(list(run.settings.items()))))
     stages = run.commands or [("as written in the rows", text) for text in _values(run, "command")]
     if stages:
-        folds.append(folded("Commands", report_parts.commands(stages)))
+        folds.append(("Commands", parts.commands(stages)))
     by = {name: ", ".join(_values(run, name)) for name in _SCORED_BY}
     known = [(name, value) for name, value in by.items() if value]
     if known:
-        folds.append(folded("Scored by", report_parts.pairs(known, "scored")))
-    if folds:
-        inside = "\n".join(folds)
-        body.append(f'<h3>How it was made</h3>\n<div class="folds">\n{inside}\n</div>')
-    return body
+        folds.append(("Scored by", parts.pairs(known, "scored")))
+    return folds
 
 
-def _examples(run: Run, count: int, seed: int) -> List[str]:
+def _examples(run: Run, count: int, seed: int) -> Dict[str, Any]:
     chosen = choose(count, run.reference, run.systems, seed)
     first, *later = run.systems
     of = ", ".join(later) or first
@@ -146,20 +135,16 @@ def _examples(run: Run, count: int, seed: int) -> List[str]:
         WORST: f"lowest chrF of {of}",
         RANDOM: f"drawn with seed {seed}",
     }
-    total = sum(map(len, chosen.numbers.values()))
-    body = ["<h3>Examples</h3>"]
-    body.append(
-        f'<p class="note">{total} of {len(run.reference)} sentences, drawn with seed {seed} where '
-        "they are random. <mark>Marked</mark>: a word that equals the one before it. "
-        "<del>Missing</del>: words of the reference that the output lacks. chrF: of the sentence, "
-        "0 to 100.</p>"
-    )
+    kinds = []
     for kind, numbers in chosen.numbers.items():
-        body.append(f"<h4>{escape(f'{kind.capitalize()}: {why[kind]}')}</h4>")
-        body.append(
-            report_parts.examples(run.source, run.reference, run.systems, numbers, chosen.chrf)
-        )
-    return body
+        blocks = parts.examples(run.source, run.reference, run.systems, numbers, chosen.chrf)
+        kinds.append((f"{kind.capitalize()}: {why[kind]}", blocks))
+    return {
+        "count": sum(map(len, chosen.numbers.values())),
+        "total": len(run.reference),
+        "seed": seed,
+        "kinds": kinds,
+    }
 
 
 def _values(run: Run, name: str) -> List[str]:
@@ -229,21 +214,14 @@ def _draw(pictures: Sequence[_Picture], numbers: Iterator[int]) -> List[str]:
             try:
                 draw(path)
             except ValueError as err:
-                text = escape(f"No picture “{caption}”: {err}")
-                drawn.append(f'<p class="note">{text}</p>')
+                drawn.append(part("note", f"No picture “{caption}”: {err}"))
                 continue
             with open(path, encoding="utf-8") as f:
-                drawn.append(report_parts.picture(f.read(), caption, next(numbers)))
+                drawn.append(parts.picture(f.read(), caption, next(numbers)))
     return drawn
 
 
 def _published(rows: Sequence[Row]) -> str:
     head = ("setting", "system", "BLEU", "source")
     body = [[row["setting"], row["system"], row["bleu"], row["source"]] for row in rows]
-    return (
-        '<section class="published" id="published">\n'
-        "<h3>Published numbers: the paper’s, not ours</h3>\n"
-        '<p class="note">Copied from where the last column says. They come from other models, '
-        "data and kinds of BLEU, and are not to be subtracted from the numbers above.</p>\n"
-        f"{report_parts.table(head, body)}\n</section>"
-    )
+    return parts.table(head, body)

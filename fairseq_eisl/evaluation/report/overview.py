@@ -6,7 +6,8 @@ from ...common.rows import Row
 from ..intervals import interval
 from ..readers.run_folder import Run
 from ..summary import Setting, settings, varying
-from .parts import Html, escape, table
+from .parts import table
+from .rendering import part
 
 
 def summary(runs: Sequence[Run]) -> str:
@@ -24,17 +25,18 @@ def summary(runs: Sequence[Run]) -> str:
     body = []
     for i, run in enumerate(runs, 1):
         for setting in settings(run.rows):
-            link = Html(f'<a href="#run-{i}">{escape(run.title)}</a>')
-            line = [link, *(setting.known.get(name, "") for name in told)]
+            line = [
+                part("link", f"run-{i}", run.title),
+                *(setting.known.get(name, "") for name in told),
+            ]
             if several:
                 line.append(_seeds(setting))
             line += _scores(setting, systems, run.tests if tested else None)
             body.append(line)
-    text = table(head, body, "summary")
     means = [setting for setting in settings(rows) if max(setting.seeds.values()) > 1]
-    if means and several and not _hidden(runs):
-        text += "\n" + _means(means, told, systems)
-    return text
+    shown = means and several and not _hidden(runs)
+    of_seeds = _means(means, told, systems) if shown else ""
+    return part("summary", table(head, body, "summary"), of_seeds)
 
 
 def _order(rows: Sequence[Row]):
@@ -93,4 +95,4 @@ def _means(means: Sequence[Setting], told: Sequence[str], systems: Sequence[str]
             else:
                 line += ["", ""]
         body.append(line)
-    return '<p class="note">Means over the seeds:</p>\n' + table(head, body, "summary")
+    return table(head, body, "summary")

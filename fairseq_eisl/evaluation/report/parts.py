@@ -1,14 +1,15 @@
-"""Pieces of HTML for the report page. Every text from outside is escaped here."""
+"""Pieces of the report page, as HTML."""
 
 import html
 import re
-from typing import List, Mapping, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...common.rows import Row
 from ..intervals import ends, p_text
 from ..metrics.registry import heading, shown_columns, signature_heading
 from ..row_checks import number
-from ..word_diff import Word, condensed, missing_words
+from ..word_diff import condensed, missing_words
+from .rendering import as_html, part
 
 _ABOUT = ("arch", "noise", "test_set", "seed", "iterations", "length_candidates")
 _SIGNATURE = "_signature"
@@ -18,39 +19,10 @@ _MOST_WORDS = 100  # of a text, before the rest is folded away
 _LONGEST_WORD = 80  # characters
 
 
-class Html(str):
-    """A cell that is HTML already."""
-
-
-def escape(text: str) -> str:
-    """Text as HTML, in attributes too."""
-    return text if isinstance(text, Html) else html.escape(text, quote=True)
-
-
-def folded(summary: str, body: str) -> str:
-    """HTML that a click unfolds."""
-    return f"<details>\n<summary>{escape(summary)}</summary>\n{body}\n</details>"
-
-
 def table(head: Sequence[str], body: Sequence[Sequence[str]], css: str = "") -> str:
     """A table that scrolls within itself where the page is narrow; numbers to the right."""
     right = [all(_is_number(line[i]) for line in body) for i in range(len(head))]
-
-    def cells(line: Sequence[str], tag: str) -> str:
-        return "".join(
-            f'<{tag} class="number">{escape(text)}</{tag}>'
-            if r
-            else f"<{tag}>{escape(text)}</{tag}>"
-            for text, r in zip(line, right)
-        )
-
-    lines = "\n".join(f"<tr>{cells(line, 'td')}</tr>" for line in body)
-    kind = f' class="{css}"' if css else ""
-    return (
-        f'<div class="wide" tabindex="0"><table{kind}>\n'
-        f"<thead><tr>{cells(head, 'th')}</tr></thead>\n"
-        f"<tbody>\n{lines}\n</tbody></table></div>"
-    )
+    return part("table", head, body, right, css)
 
 
 def _is_number(text: str) -> bool:
@@ -65,10 +37,9 @@ def results(rows: Sequence[Row]) -> str:
     shared = [name for name in shown if name in (*_ABOUT, *reference) and _same(rows, name)]
     shown = [name for name in shown if name not in shared]
     told = "; ".join(f"{heading(name)}: {rows[0][name]}" for name in shared)
-    above = f'<p class="note">{escape(told)}</p>\n' if told else ""
     body = [[row.get(name, "") for name in shown] for row in rows]
-    below = "\n" + _signatures(rows)
-    return above + table([heading(name) for name in shown], body, "results") + below
+    scores = table([heading(name) for name in shown], body, "results")
+    return part("results", told, scores, _signatures(rows))
 
 
 def significance(rows: Sequence[Row]) -> str:
@@ -89,18 +60,14 @@ def significance(rows: Sequence[Row]) -> str:
         body.append([row["system"], *(row.get(n, "") for n in told), row["bleu"], interval, test])
     head = ["system", *map(heading, told), "BLEU", "95 % interval", "p"]
     drawn = ", ".join(dict.fromkeys(row["bleu_signature"] for row in rows))
-    return (
-        table(head, body)
-        + f'\n<p class="note">Paired bootstrap over the test sentences, {escape(drawn)}. '
-        "It tells chance in the test set, not in training, which another seed would.</p>"
-    )
+    return part("significance", table(head, body), drawn)
 
 
 def _same(rows: Sequence[Row], name: str) -> bool:
     return len({row.get(name, "") for row in rows}) == 1
 
 
-def _signatures(rows: Sequence[Row]) -> str:
+def _signatures(rows: Sequence[Row]) -> List[Tuple[str, str]]:
     names = dict.fromkeys(name for row in rows for name in row if name.endswith(_SIGNATURE))
     items = []
     for name in names:
@@ -112,29 +79,23 @@ def _signatures(rows: Sequence[Row]) -> str:
         for signature, numbers in signatures.items():
             where = f" (row {', '.join(numbers)})" if len(signatures) > 1 else ""
             items.append((f"{metric}{where}", signature))
-    return folded("How the scores were computed", pairs(items, "signatures")) if items else ""
+    return items
 
 
 def pairs(items: Sequence[Tuple[str, str]], css: str = "settings") -> str:
     """Names and values."""
-    lines = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in items)
-    return f'<dl class="{css}">\n{lines}\n</dl>'
+    return part("pairs", items, css)
 
 
 def commands(items: Sequence[Tuple[str, str]]) -> str:
     """A block for each stage; a click selects the whole command, to be copied."""
-    return "\n".join(
-        f'<h4>{escape(stage)}</h4>\n<pre tabindex="0"><code>{escape(command)}</code></pre>'
-        for stage, command in items
-    )
+    return part("commands", items)
 
 
 def picture(svg: str, caption: str, number: int) -> str:
     """An SVG file as part of the page; ``number`` keeps its names apart from other pictures'."""
-    return (
-        f'<figure>\n<div class="wide" tabindex="0">\n{inline_svg(svg, caption, f"p{number}-")}\n'
-        f"</div>\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
-    )
+    drawn = as_html(inline_svg(svg, caption, f"p{number}-"))
+    return part("picture", drawn, caption)
 
 
 _GROUND = re.compile(r'<g id="patch_\d+">\s*<path d="[^"]*"\s+style="fill: #ffffff"\s*/>\s*</g>\s*')
@@ -159,38 +120,37 @@ def inline_svg(svg: str, label: str, prefix: str) -> str:
     svg = re.sub(r'\bid="', f'id="{prefix}', svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}", svg)
     svg = re.sub(r'href="#', f'href="#{prefix}', svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1).strip()
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1).strip()
 
 
-def marked(text: str, mark: bool = True) -> str:
-    """A text with its repeated words marked; long repetitions once, a long rest folded away."""
-    parts: List[str] = []
-    for piece in condensed(text):
-        parts += [_word(word._replace(repeated=mark and word.repeated)) for word in piece.words]
-        if piece.more:
-            parts.append(f'<span class="more">({piece.more} times more)</span>')
-    return _few(parts) or "<i>(empty)</i>"
+class Word(NamedTuple):
+    """kind: repeated, missing, more (``text`` times what stands before it), or none of them."""
+
+    text: str
+    kind: str = ""
 
 
-def _word(word: Word) -> str:
-    text = escape(_short(word.text))
-    return f"<mark>{text}</mark>" if word.repeated else text
-
-
-def _short(word: str) -> str:
-    if len(word) <= _LONGEST_WORD:
-        return word
-    half = _LONGEST_WORD // 2
-    return f"{word[:half]}…{word[-half:]} ({len(word)} characters)"
-
-
-def _few(parts: Sequence[str]) -> str:
+class Text(NamedTuple):
     """Words, those beyond a number folded away."""
-    if len(parts) <= _MOST_WORDS * 1.2:
-        return " ".join(parts)
-    rest = len(parts) - _MOST_WORDS
-    shown = " ".join(parts[:_MOST_WORDS])
-    return f"{shown} {folded(f'{rest} more words', ' '.join(parts[_MOST_WORDS:]))}"
+
+    shown: List[Word]
+    rest: List[Word]
+
+
+class Line(NamedTuple):
+    """missing: words of the reference; None where the text is not compared with it."""
+
+    name: str
+    text: Text
+    score: str = ""
+    missing: Optional[Text] = None
+
+
+class Block(NamedTuple):
+    """What there is of one sentence."""
+
+    number: int
+    lines: List[Line]
 
 
 def examples(
@@ -206,14 +166,35 @@ def examples(
     """
     blocks = []
     for i in numbers:
-        lines: List[Tuple[str, str]] = [("source", marked(source[i], mark=False))] if source else []
-        lines.append(("reference", marked(reference[i])))
+        lines = [Line("source", _marked(source[i], mark=False))] if source else []
+        lines.append(Line("reference", _marked(reference[i])))
         for name, hypotheses in systems.items():
-            missing = missing_words(hypotheses[i], reference[i])
-            lacks = _few([f"<del>{escape(_short(word))}</del>" for word in missing]) or "nothing"
+            lacking = missing_words(hypotheses[i], reference[i])
+            missing = _few([Word(_short(word), "missing") for word in lacking])
             score = f"chrF {chrf[name][i]:.0f}, " if name in chrf else ""
-            note = f'<div class="missing">{score}missing: {lacks}</div>'
-            lines.append((name, f"{marked(hypotheses[i])}<br>{note}"))
-        body = "\n".join(f"<dt>{escape(name)}</dt><dd>{text}</dd>" for name, text in lines)
-        blocks.append(f'<h4>sentence {i}</h4>\n<dl class="example">\n{body}\n</dl>')
-    return "\n".join(blocks)
+            lines.append(Line(name, _marked(hypotheses[i]), score, missing))
+        blocks.append(Block(i, lines))
+    return part("examples", blocks)
+
+
+def _marked(text: str, mark: bool = True) -> Text:
+    """A text with its repeated words marked, long repetitions once."""
+    words: List[Word] = []
+    for piece in condensed(text):
+        for word in piece.words:
+            words.append(Word(_short(word.text), "repeated" if mark and word.repeated else ""))
+        if piece.more:
+            words.append(Word(str(piece.more), "more"))
+    return _few(words)
+
+
+def _short(word: str) -> str:
+    if len(word) <= _LONGEST_WORD:
+        return word
+    half = _LONGEST_WORD // 2
+    return f"{word[:half]}…{word[-half:]} ({len(word)} characters)"
+
+
+def _few(words: List[Word]) -> Text:
+    most = len(words) if len(words) <= _MOST_WORDS * 1.2 else _MOST_WORDS
+    return Text(words[:most], words[most:])
