@@ -23,11 +23,13 @@ setup(
         "Programming Language :: Python :: 3.12",
     ],
     packages=find_packages(include=["fairseq_eisl", "fairseq_eisl.*"]),
+    package_data={"fairseq_eisl.evaluation.report": ["templates/*"]},
     # Not fairseq: it asks for torchaudio, which it needs for speech only. Beside a torch for CPUs
     # torchaudio does not load, and transformers, which imports it where it is installed, dies with
     # it. So fairseq is installed without what it asks for; the extra `fairseq-deps` has the rest:
     #   pip install ".[fairseq-deps]" && pip install --no-deps ve-fairseq
     install_requires=[
+        "Jinja2>=3.0",
         "numpy",
         "omegaconf",
         "PyYAML",

@@ -19,8 +19,8 @@ import benchmark_steps as steps
 import torch
 from benchmark_losses import Work, orders_of, synchronise
 
-from fairseq_eisl.evaluation.provenance import provenance
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.common.provenance import provenance
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.losses import EISLOptions, eisl_from_log_probs
 
 BASE = {"B": 16, "T": 32, "V": 8000}

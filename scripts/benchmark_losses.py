@@ -27,8 +27,8 @@ from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from torch.nn import functional as F
 
-from fairseq_eisl.evaluation.provenance import provenance
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.common.provenance import provenance
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.losses import EISLOptions, eisl_feature_terms, eisl_logit_terms
 
 WIDTH = 512  # of the features

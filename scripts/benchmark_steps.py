@@ -29,10 +29,10 @@ from fairseq.data import Dictionary
 from fairseq.models.nat.cmlm_transformer import CMLMNATransformerModel, cmlm_base_architecture
 from fairseq.models.transformer import TransformerModel, base_architecture
 
+from fairseq_eisl.common.provenance import provenance
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.criterions.eisl import EISLCriterion, EISLCriterionConfig
 from fairseq_eisl.decoding.fairseq.candidates import decode
-from fairseq_eisl.evaluation.provenance import provenance
-from fairseq_eisl.evaluation.rows import append_row
 from fairseq_eisl.losses import eisl_loss, exact_autoregressive_eisl
 
 SENTENCES = 29000

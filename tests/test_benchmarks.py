@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fairseq_eisl.common.rows import read_rows
 from fairseq_eisl.decoding.fairseq.candidates import decode
-from fairseq_eisl.evaluation.rows import read_rows
 from fairseq_eisl.losses import eisl_loss
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"

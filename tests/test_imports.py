@@ -39,14 +39,16 @@ RULES = {
     ),
     "checkpoints": Rule({"torch", ".fairseq_fixes"}),
     "common": Rule(set()),
-    "recipes": Rule({"omegaconf", "yaml"}, {"submitit", "tqdm"}),
+    # the flags that score has for what a run knows
+    "recipes": Rule({"omegaconf", "yaml", ".evaluation.metrics"}, {"submitit", "tqdm"}),
 }
 # Single modules that may do more than their part, and why.
 EXTRA = {
     "fairseq_fixes.py": {"numpy", "torch"},  # mends them
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": {"fairseq", "torch", ".criterions", ".noise"},
-    "evaluation/drawing.py": {"matplotlib"},  # no other module opens a canvas
+    "evaluation/figures/canvas.py": {"matplotlib"},  # no other module opens a canvas
+    "evaluation/report/rendering.py": {"jinja2", "markupsafe"},  # the page's templates
 }
 
 
@@ -201,14 +203,14 @@ def test_what_begins_with_an_underscore_stays_in_its_file():
         ("criterions/x.py", "from .. import models", True),
         ("criterions/x.py", "import fairseq_eisl.tasks", True),
         ("criterions/x.py", "from ..evaluation.metrics import bleu", False),
-        ("criterions/x.py", "from ..evaluation.rows import Row", True),
+        ("criterions/x.py", "from ..evaluation.table import format_table", True),
         ("integrations/x.py", "import transformers", True),
         ("integrations/x.py", "def f():\n    import transformers", False),
-        ("evaluation/rows.py", "import matplotlib", True),
-        ("evaluation/drawing.py", "import matplotlib.pyplot", False),
+        ("evaluation/table.py", "import matplotlib", True),
+        ("evaluation/figures/canvas.py", "import matplotlib.pyplot", False),
         ("checkpoints/x.py", "import torch\nfrom ..fairseq_fixes import apply", False),
         ("checkpoints/x.py", "def f():\n    import fairseq", True),
-        ("checkpoints/x.py", "from ..evaluation.rows import Row", True),
+        ("checkpoints/x.py", "from ..evaluation.table import format_table", True),
         ("noise/x.py", "from ..common.text_lines import one_line", False),
         ("common/x.py", "from ..noise import Noise", True),
         ("__init__.py", "def f():\n    from . import fairseq_fixes", False),

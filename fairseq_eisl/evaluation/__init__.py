@@ -1,5 +1,7 @@
-"""Scores with signatures, result rows, and the tables and pictures made from rows.
+"""Scores with signatures, and the tables, pictures and pages made from rows of them.
 
 ``python -m fairseq_eisl.evaluation --help``. Needs sacrebleu; matplotlib for the
 pictures alone; neither fairseq nor torch.
 """
+
+PROGRAM = "python -m fairseq_eisl.evaluation"

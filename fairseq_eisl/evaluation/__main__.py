@@ -3,7 +3,8 @@
 import sys
 
 from ..common.output import run_command
-from .command import main
+from . import PROGRAM
+from .cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, "python -m fairseq_eisl.evaluation"))
+    sys.exit(run_command(main, PROGRAM))

@@ -5,7 +5,7 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence
 
 from sacrebleu.metrics import CHRF
 
-from .marks import condensed, missing_words
+from .word_diff import condensed, missing_words
 
 CHANGED, WORST, RANDOM = "most changed", "worst", "random"
 

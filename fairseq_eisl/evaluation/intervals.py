@@ -4,8 +4,8 @@ import math
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from .comparison import number
-from .rows import Row, check_columns, read_rows
+from ..common.rows import Row, check_columns, read_rows
+from .row_checks import number
 
 TESTED = ("system", "baseline", "bleu", "bleu_mean", "bleu_margin", "p_value", "bleu_signature")
 _SAME = ("test_set", "noise", "seed", "arch", "model", "targets", "iterations", "length_candidates")

@@ -8,7 +8,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from .intervals import ends, p_text
-from .metrics import TOKENIZERS, check_pairs
+from .metrics.bleu import TOKENIZERS
+from .metrics.texts import check_pairs
 
 _SEED = "SACREBLEU_SEED"
 LEAST, MOST = 20, 100_000

@@ -1,27 +1,17 @@
-"""Rows as an aligned table for the terminal, or as Markdown."""
+"""Rows of scores as a table."""
 
 from typing import List, Optional, Sequence
 
-from .rows import Row, check_columns, columns
+from ..common.rows import Row, columns
+from ..common.table import text_table
+from .metrics.registry import shown_columns
 
-DEFAULT_COLUMNS = (
-    "system",
-    "noise",
-    "test_set",
-    "seed",
-    "iterations",
-    "bleu",
-    "bleu_detok",
-    "chrf",
-    "ter",
-    "bleurt",
-    "repetition",
-    "repetition_reference",
-    "length_ratio",
-    "length_error",
-    "unk_rate",
-    "sentences",
-)
+_ABOUT = ("system", "noise", "test_set", "seed", "iterations")
+
+
+def default_columns() -> List[str]:
+    """What a row is of, then the scores of all metrics."""
+    return [*_ABOUT, *shown_columns(lambda column: column.in_table)]
 
 
 def format_table(
@@ -29,7 +19,7 @@ def format_table(
 ) -> str:
     """One line a row; columns of numbers stand to the right.
 
-    ``names``: the columns; by default those of :data:`DEFAULT_COLUMNS` that occur,
+    ``names``: the columns; by default those of :func:`default_columns` that occur,
     or all where none does.
 
     :raises ValueError: a column that no row has.
@@ -41,33 +31,5 @@ def format_table(
     """
     if names is None:
         present = columns(rows)
-        names = [name for name in DEFAULT_COLUMNS if name in present] or present
-    check_columns(rows, names)
-    body = [[_cell(row.get(name, ""), markdown) for name in names] for row in rows]
-    right = [all(_is_number(line[i]) for line in body) for i in range(len(names))]
-    header = [_cell(name, markdown) for name in names]
-    widths = [max(len(line[i]) for line in [header, *body]) for i in range(len(names))]
-    lines = [_aligned(line, widths, right) for line in [header, *body]]
-    if not markdown:
-        return "\n".join("  ".join(line).rstrip() for line in lines)
-    rule = [
-        ("-" * (w - 1) + ":") if r else "-" * w for w, r in zip([max(w, 3) for w in widths], right)
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
-
-
-def _cell(text: str, markdown: bool) -> str:
-    text = " ".join(text.split())
-    return text.replace("|", "\\|") if markdown else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text or "nan")
-    except ValueError:
-        return False
-    return True
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> List[str]:
-    return [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right)]
+        names = [name for name in default_columns() if name in present] or present
+    return text_table(rows, names, markdown)

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 from omegaconf import DictConfig
 
+from ..evaluation.metrics.registry import registered
 from .checks import decoding_columns
 from .recipe import noise_flags, noise_of, task_of, words
 from .stage import Stage, escaped, shell
@@ -34,7 +35,10 @@ def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
             **variant.columns,
         }
         command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out", "--reference", reference]
-        command += ["--training-log", f"{{{name}}}/log", *_PLAIN]
+        folders = {"training": f"{{{name}}}", "translation": f"{{{stage}}}"}
+        for flag in (flag for metric in registered() for flag in metric.flags if flag.in_run):
+            command += [flag.name, flag.in_run.format(**folders)]
+        command += _PLAIN
         commands.append([*command, *rows, "--set", *_pairs(columns)])
     by_system = {system: name for name, system, _, _ in logs}
     curves = {escaped(system): f"{{{name}}}/log" for system, name in by_system.items()}

@@ -81,7 +81,7 @@ _RUNS: Dict[str, Tuple[str, ...]] = {
     "wmt.sh": ("scripts/prepare/text.sh", *_SENTENCES),
     "encode_sentencepiece.sh": ("scripts/prepare/sentencepiece_bpe.py", *_SENTENCES),
     "encode_gpt2.sh": _SENTENCES,
-    "distilled.py": ("fairseq_eisl/evaluation/generation_log.py", _SENTENCES[-1]),
+    "distilled.py": ("fairseq_eisl/evaluation/readers/generation_log.py", _SENTENCES[-1]),
 }
 
 

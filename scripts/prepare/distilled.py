@@ -12,7 +12,7 @@ import argparse
 
 from fairseq_eisl.common.files import read_lines, whole_file
 from fairseq_eisl.common.text_lines import plain_words
-from fairseq_eisl.evaluation.generation_log import read_generation_log
+from fairseq_eisl.evaluation.readers.generation_log import read_generation_log
 
 
 def main():

@@ -2,7 +2,7 @@
 
 import json
 
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.common.rows import append_row
 
 from .logs import generation_log, row, simple_validation
 

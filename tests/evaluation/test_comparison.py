@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from fairseq_eisl.evaluation.comparison import compare_rows
+from fairseq_eisl.evaluation.figures.comparison import compare_rows
 
 from .logs import row
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from fairseq_eisl.evaluation import plots
-from fairseq_eisl.evaluation.column_plot import column_values, draw_column
-from fairseq_eisl.evaluation.command import main
-from fairseq_eisl.evaluation.cost_plot import draw_costs, step_costs
-from fairseq_eisl.evaluation.iterations import iteration_lines
-from fairseq_eisl.evaluation.noise_levels import noise_lines
-from fairseq_eisl.evaluation.noise_plot import noise
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.common.rows import append_row
+from fairseq_eisl.evaluation.cli.main import main
+from fairseq_eisl.evaluation.figures.column import column_values, draw_column
+from fairseq_eisl.evaluation.figures.compare import compare
+from fairseq_eisl.evaluation.figures.cost import draw_costs, step_costs
+from fairseq_eisl.evaluation.figures.iterations import draw_iterations, iteration_lines
+from fairseq_eisl.evaluation.figures.noise import noise
+from fairseq_eisl.evaluation.figures.noise_levels import noise_lines
 
 from .layout import check_layout
 from .logs import row
@@ -43,11 +43,11 @@ def draw(kind, rows, tests):
     rows = [dict(each) for each in rows]
     path = "x.png"
     if kind == "compare":
-        plots.compare(rows, path, tests)
+        compare(rows, path, tests)
     elif kind == "noise":
         noise(noise_lines(rows, (), tests), path)
     elif kind == "iterations":
-        plots.iterations(iteration_lines([{**r, "iterations": "0"} for r in rows], tests), path)
+        draw_iterations(iteration_lines([{**r, "iterations": "0"} for r in rows], tests), path)
     else:
         more = [{**r, kind: str(i), "bleu": "1"} for r in rows for i in (1,)]
         draw_column(column_values([{**r, kind: "0"} for r in rows] + more, kind, tests), path)

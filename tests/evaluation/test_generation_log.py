@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from fairseq_eisl.evaluation.generation_log import read_generation_log
+from fairseq_eisl.evaluation.readers.generation_log import read_generation_log
 
 from .logs import generation_log
 

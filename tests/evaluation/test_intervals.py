@@ -1,8 +1,8 @@
 import pytest
 
+from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.evaluation.intervals import interval, p_text, read_tests
-from fairseq_eisl.evaluation.outcome import evidence
-from fairseq_eisl.evaluation.rows import append_row
+from fairseq_eisl.evaluation.summary import evidence
 
 from .logs import row
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from fairseq_eisl.evaluation.iterations import iteration_lines
+from fairseq_eisl.evaluation.figures.iterations import iteration_lines
 
 from .logs import row
 

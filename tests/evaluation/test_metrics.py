@@ -5,17 +5,13 @@ import sys
 
 import pytest
 
-from fairseq_eisl.evaluation.metrics import (
-    TOKENIZERS,
-    WORD_SIGNATURE,
-    bleu,
-    chrf,
-    length_error,
-    length_ratio,
-    repetition_rate,
-    ter,
-    unk_rate,
-)
+from fairseq_eisl.evaluation.metrics.bleu import TOKENIZERS, bleu
+from fairseq_eisl.evaluation.metrics.chrf import chrf
+from fairseq_eisl.evaluation.metrics.length import length_error, length_ratio
+from fairseq_eisl.evaluation.metrics.repetition import repetition_rate
+from fairseq_eisl.evaluation.metrics.ter import ter
+from fairseq_eisl.evaluation.metrics.texts import WORD_SIGNATURE
+from fairseq_eisl.evaluation.metrics.unk import unk_rate
 
 HYPOTHESES = [
     "ein mann fährt auf einem fahrrad .",

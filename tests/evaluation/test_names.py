@@ -5,16 +5,16 @@ import warnings
 
 import pytest
 
-from fairseq_eisl.evaluation import plots
-from fairseq_eisl.evaluation.column_plot import column_values, draw_column
-from fairseq_eisl.evaluation.command import main
-from fairseq_eisl.evaluation.cost_plot import draw_costs, step_costs
-from fairseq_eisl.evaluation.curve_plot import training_curve
-from fairseq_eisl.evaluation.iterations import iteration_lines
-from fairseq_eisl.evaluation.noise_levels import noise_lines
-from fairseq_eisl.evaluation.noise_plot import noise
+from fairseq_eisl.evaluation.cli.main import main
+from fairseq_eisl.evaluation.figures.column import column_values, draw_column
+from fairseq_eisl.evaluation.figures.compare import compare
+from fairseq_eisl.evaluation.figures.cost import draw_costs, step_costs
+from fairseq_eisl.evaluation.figures.curve import training_curve
+from fairseq_eisl.evaluation.figures.iterations import draw_iterations, iteration_lines
+from fairseq_eisl.evaluation.figures.noise import noise
+from fairseq_eisl.evaluation.figures.noise_levels import noise_lines
+from fairseq_eisl.evaluation.readers.training_log import Curve
 from fairseq_eisl.evaluation.short_names import glossary, isolated, shown
-from fairseq_eisl.evaluation.training_log import Curve
 
 from .layout import check_layout
 from .logs import generation_log, row
@@ -33,12 +33,12 @@ def draw_all(names, folder):
     """Every picture, with the names wherever a row may have one."""
     title = "_set " + names[0]
     some = [row(s, f"{names[0]}:{i}", test_set=title) for s in names for i in (1, 2)]
-    plots.compare(some, f"{folder}/x.png")
+    compare(some, f"{folder}/x.png")
     noise(noise_lines(some), f"{folder}/x.png")
     column = [{**each, "kind": each["noise"], "noise": ""} for each in some]
     draw_column(column_values(column, "kind"), f"{folder}/x.png")
     many = [row(s, iterations=i, test_set=title) for s in names for i in ("0", "1")]
-    plots.iterations(iteration_lines(many), f"{folder}/x.png")
+    draw_iterations(iteration_lines(many), f"{folder}/x.png")
     curves = {name: Curve([10, 20], [1.0, 2.0]) for name in names}
     training_curve(curves, f"{folder}/x.png", title=title)
     training_curve(curves, f"{folder}/x.png", start="zero", title=title)
@@ -71,7 +71,7 @@ def test_they_are_drawn_to_the_end_without_a_warning(tmp_path):
 def test_letters_that_no_font_has_are_one_line(tmp_path, caplog):
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
         warnings.simplefilter("error")
-        plots.compare([row("\U0010fffd"), row("\U0010fffc\U0010fffd")], str(tmp_path / "x.png"))
+        compare([row("\U0010fffd"), row("\U0010fffc\U0010fffd")], str(tmp_path / "x.png"))
     (record,) = caplog.records
     assert "2 letters" in record.getMessage()
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from fairseq_eisl.evaluation.noise_levels import (
+from fairseq_eisl.evaluation.figures.noise_levels import (
     Levels,
     check_noises,
     noise_lines,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairseq_eisl.evaluation.command import main
-from fairseq_eisl.evaluation.rows import read_rows
+from fairseq_eisl.common.rows import read_rows
+from fairseq_eisl.evaluation.cli.main import main
 
 REFERENCE = ["the cat sat on the mat", "the dog ate the bone now"]
 

@@ -3,8 +3,9 @@ import types
 
 import pytest
 
-from fairseq_eisl.evaluation.metrics import bleu
-from fairseq_eisl.evaluation.optional_metrics import bleurt, detokenize, detokenized_bleu
+from fairseq_eisl.evaluation.metrics.bleu import bleu
+from fairseq_eisl.evaluation.metrics.bleu_detok import detokenize, detokenized_bleu
+from fairseq_eisl.evaluation.metrics.bleurt import bleurt
 
 TOKENISED = ["a man , in a hat .", "it is red ."]
 PLAIN = ["a man, in a hat.", "it is red."]

@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_eisl.evaluation.published import NOISE, TABLE, read_published
+from fairseq_eisl.evaluation.readers.published import NOISE, TABLE, read_published
 
 
 @pytest.mark.parametrize(

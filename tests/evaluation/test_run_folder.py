@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from fairseq_eisl.evaluation.run_folder import read_run
+from fairseq_eisl.evaluation.readers.run_folder import read_run
 
 from .logs import row
 from .run_folders import CE, EISL, REFERENCE, run_folder

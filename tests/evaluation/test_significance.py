@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from fairseq_eisl.evaluation.metrics import bleu
+from fairseq_eisl.evaluation.metrics.bleu import bleu
 from fairseq_eisl.evaluation.significance import (
     format_significance,
     paired_bootstrap,

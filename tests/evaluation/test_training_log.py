@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from fairseq_eisl.evaluation.training_log import Curve, read_curve, training_effort
+from fairseq_eisl.evaluation.readers.training_log import Curve, read_curve, training_effort
 
 from .logs import json_validation, simple_validation
 

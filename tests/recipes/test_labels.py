@@ -6,7 +6,7 @@ import re
 import pytest
 from fairseq.tasks import TASK_REGISTRY
 
-from fairseq_eisl.evaluation.provenance import provenance
+from fairseq_eisl.common.provenance import provenance
 from fairseq_eisl.recipes.checks import _COMPUTED
 from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.schema import RecipeError, load

@@ -119,7 +119,7 @@ def test_rows_and_title_say_what_was_changed():
 
 
 def test_a_row_takes_the_overrides(tmp_path):
-    from fairseq_eisl.evaluation.command import main as evaluate
+    from fairseq_eisl.evaluation.cli.main import main as evaluate
 
     (tmp_path / "ref").write_text("a b c d\n")
     (tmp_path / "log").write_text("H-0\t-0.1\ta b c d\n")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_eisl.evaluation.generation_log import read_generation_log
+from fairseq_eisl.evaluation.readers.generation_log import read_generation_log
 from tests.recipes.conftest import finish, recipes
 from tests.toy import ROOT
 

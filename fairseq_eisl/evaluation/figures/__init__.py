@@ -1,0 +1,1 @@
+"""One picture a file; matplotlib is imported by ``canvas`` alone, within functions."""
