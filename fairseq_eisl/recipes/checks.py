@@ -6,6 +6,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..common.run_files import ROW_COLUMNS
 from .errors import RecipeError
 from .recipe import (
     NOISY_TASKS,
@@ -21,10 +22,6 @@ from .recipe import (
     trainings,
 )
 
-ROW_COLUMNS = [
-    "system", "noise", "noise_seed", "seed", "test_set", "model", "recipe", "overrides",
-]  # fmt: skip
-"""The columns that a recipe gives its rows."""
 _DECODING = {
     "beam": ("beam", 5),
     "lenpen": ("lenpen", 1),

@@ -9,7 +9,8 @@ from typing import Any, List, NamedTuple, Optional, Sequence
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .checks import ROW_COLUMNS, check
+from ..common.run_files import ROW_COLUMNS
+from .checks import check
 from .errors import RecipeError
 from .recipe import (
     ROOT,

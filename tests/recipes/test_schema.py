@@ -5,9 +5,10 @@ import re
 import pytest
 
 from fairseq_eisl.recipes.command import main, open_recipes
+from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.placeholders import CHECKOUT, OUT
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError, load, words
-from fairseq_eisl.recipes.stages import build
 from fairseq_eisl.recipes.sweep import cells, load_sweep
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
@@ -126,7 +127,7 @@ def test_a_corpus_of_ones_own(tmp_path):
     overrides += ["data.source=nl", "data.target=fy", "data.monolingual=true"]
     recipe = load(str(ROOT / "configs/base/multi30k_small.yaml"), overrides)
     (line,) = build(recipe)[0].commands
-    script, out = "{root}/scripts/prepare/text.sh", "{out}"
+    script, out = CHECKOUT / "scripts/prepare/text.sh", OUT
     expected = ["bash", script, out, "nl", "fy", "--size", "9", "--monolingual", "--data"]
     assert list(line) == [*expected, str(tmp_path)]
 

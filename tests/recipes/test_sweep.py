@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from fairseq_eisl.recipes.schema import RecipeError
-from fairseq_eisl.recipes.sweep import cells, draw, executor_parameters, load_sweep
+from fairseq_eisl.recipes.sweep import cells, load_sweep
+from fairseq_eisl.recipes.sweep_jobs import executor_parameters
+from fairseq_eisl.recipes.sweep_results import draw
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
 
@@ -61,8 +63,8 @@ def test_the_page_has_a_papers_numbers_that_say_where_they_come_from(
         commands.append(command)
         return SimpleNamespace(returncode=0)
 
-    monkeypatch.setattr("fairseq_eisl.recipes.sweep.is_done", lambda *_: True)
-    monkeypatch.setattr("fairseq_eisl.recipes.sweep.subprocess.run", run)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.is_done", lambda *_: True)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.captured", run)
     tests = tmp_path / "s/noise=repeat_0.3/significance.csv"
     tests.parent.mkdir(parents=True)
     tests.touch()

@@ -3,8 +3,8 @@
 import pytest
 
 from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.schema import RecipeError, as_override, load, run_name
-from fairseq_eisl.recipes.stages import build
 from fairseq_eisl.recipes.sweep import cells, load_sweep
 from tests.recipes.conftest import SMOKE
 

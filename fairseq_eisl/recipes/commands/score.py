@@ -2,99 +2,146 @@
 
 import csv
 import io
-import re
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from omegaconf import DictConfig
 
-from .checks import decoding_columns
-from .recipe import noise_flags, noise_of, task_of, words
-from .stage import Stage, escaped, shell
+from ...common.run_files import PUBLISHED, PUBLISHED_COLUMNS, REPORT, ROWS, TESTS
+from ..checks import decoding_columns
+from ..placeholders import OUT, Deferred, Word, folder, shell_of
+from ..recipe import noise_flags, noise_of, task_of, words
+from ..stage import Stage
 
+_EVALUATE: Tuple[Word, ...] = ("python", "-m", "fairseq_eisl.evaluation")
+_ROWS: Tuple[Word, ...] = ("--rows", OUT / ROWS)
 # The recipe has joined the pieces itself: words that look like pieces do not cost a training.
-_PLAIN = ["--plain-words"]
+_PLAIN = "--plain-words"
 
 
-def scores(recipe: DictConfig, logs: list, stages: List[Stage]) -> Stage:
+class Translated(NamedTuple):
+    """The test set by the system of a training, in the way of a variant: what ``stage`` made."""
+
+    training: str
+    system: str
+    stage: str
+    variant: DictConfig
+
+    @property
+    def log(self) -> Deferred:
+        return folder(self.stage) / "test.out"
+
+
+def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> Stage:
     """Rows, in the order of the trainings and variants, pictures of them, and a page."""
-    evaluate = ["python", "-m", "fairseq_eisl.evaluation"]
-    rows = ["--rows", "{out}/rows.csv"]
-    reference = f"{{prepare}}/test.{recipe.data.target}"
-    commands = []
-    for name, system, stage, variant in logs:
-        columns = {
-            "system": system,
-            **_training_columns(recipe, name),
-            "test_set": recipe.data.test_set,
-            "model": recipe.model_name,
-            "recipe": recipe.name,
-            "overrides": " ".join(recipe.overrides) or None,
-            **_decoding(recipe, name, variant),
-            **recipe.columns,
-            **variant.columns,
-        }
-        command = [*evaluate, "score", "--log", f"{{{stage}}}/test.out", "--reference", reference]
-        command += ["--training-log", f"{{{name}}}/log", *_PLAIN]
-        commands.append([*command, *rows, "--set", *_pairs(columns)])
-    by_system = {system: name for name, system, _, _ in logs}
-    curves = {escaped(system): f"{{{name}}}/log" for system, name in by_system.items()}
+    by_system = {log.system: log.training for log in logs}
     names = list(by_system.values())
+    curves = {system: folder(name) / "log" for system, name in by_system.items()}
     # One after the other, or each from the same start: then the updates begin at zero.
     chain = all(recipe.train[b].start == a for a, b in zip(names, names[1:]))
-    command = [*evaluate, "curve", "--log", *(f"{name}={log}" for name, log in curves.items())]
-    command += ["--out", "{out}/curve.png", "--start", "best" if chain else "zero"]
-    commands.append([*command, f"--title={escaped(recipe.title)}"])
-    # One test for each way to decode; the first system is the baseline.
-    groups: Dict[str, list] = {}
-    for name, system, stage, variant in logs:
-        groups.setdefault(str(variant), []).append((name, system, stage, variant))
-    tested = False
-    for group in groups.values():
-        if len(group) > 1:
-            tested = True
-            command = [*evaluate, "significance", "--reference", reference, "--system"]
-            command += [f"{escaped(system)}={{{stage}}}/test.out" for _, system, stage, _ in group]
-            each = [
-                {**_training_columns(recipe, name), **_decoding(recipe, name, variant)}
-                for name, _, _, variant in group
-            ]
-            # What holds for every system of the test.
-            columns = {k: v for k, v in each[0].items() if all(e.get(k) == v for e in each)}
-            columns.update(group[0][3].columns)
-            command += [*_PLAIN, "--rows", "{out}/significance.csv", "--set"]
-            commands.append([*command, *_pairs(columns)])
-    first = dict(recipe.variants[0].columns) if recipe.variants else {}
-    tests = ["--tests", "{out}/significance.csv"] if tested else []
-    command = [*evaluate, "plot", *rows, *_where(first), *tests]
-    commands.append([*command, "--out", "{out}/compare.png"])
-    if len({variant.columns.get("iterations") for variant in recipe.variants}) > 1:
-        first.pop("iterations", None)
-        command = [*evaluate, "iterations", *rows, *_where(first), *tests]
-        commands.append([*command, "--out", "{out}/iterations.png"])
-    about: Dict[str, Any] = {
-        "title": escaped(recipe.title),
-        "settings": {escaped(key): escaped(value) for key, value in _settings(recipe).items()},
-        "commands": [[s.name, shell(_placed(s, line))] for s in stages for line in s.commands],
-        "source": f"{{prepare}}/test.{recipe.data.source}",
-        "reference": reference,
-        "systems": {escaped(s): f"{{{log}}}/test.out" for _, s, log, _ in reversed(logs)},
+    report: Dict[str, Any] = {  # the keys of run_files.Report
+        "title": recipe.title,
+        "settings": {key: str(value) for key, value in _settings(recipe).items()},
+        "commands": [[s.name, _shown(s, line)] for s in stages for line in s.commands],
+        "source": folder("prepare") / f"test.{recipe.data.source}",
+        "reference": _reference(recipe),
+        "systems": {log.system: log.log for log in _firsts(logs)},
         "curves": curves if chain else {},
     }
-    about["systems"] = {escaped(s): about["systems"][escaped(s)] for s in by_system}
-    files: List[Tuple[str, Any]] = [("report.json", about)]
-    command = [*evaluate, "report", "--run", "{out}", *_PLAIN, "--out", "{out}/report.html"]
-    noises = {noise_of(recipe, name) for name in names}
-    if recipe.published and noises == {recipe.published_for or recipe.noise}:
-        files.append(("published.csv", escaped(_published(recipe))))
-        command += ["--published", "{out}/published.csv"]
-    commands.append(command)
-    needs = dict.fromkeys(["prepare", *names, *(stage for _, _, stage, _ in logs)])
+    files: List[Tuple[str, Any]] = [(REPORT, report)]
+    published = _published(recipe, names)
+    if published is not None:
+        files.append((PUBLISHED, published))
+    tests = _tests(recipe, logs)
+    commands = [_row(recipe, log) for log in logs]
+    commands.append(_curve(recipe, curves, chain))
+    commands += [*tests, *_pictures(recipe, bool(tests)), _page(published is not None)]
+    needs = dict.fromkeys(["prepare", *names, *(log.stage for log in logs)])
     return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
 
 
-def _placed(stage: Stage, line: Tuple[str, ...]) -> List[str]:
-    """A command as another stage names it, to which ``{out}`` would be its own folder."""
-    return [re.sub(r"(?<!\{)\{out\}", f"{{{stage.name}}}", word) for word in line]
+def _firsts(logs: List[Translated]) -> List[Translated]:
+    """The first way to decode of each system."""
+    found: Dict[str, Translated] = {}
+    for log in logs:
+        found.setdefault(log.system, log)
+    return list(found.values())
+
+
+def _reference(recipe: DictConfig) -> Deferred:
+    return folder("prepare") / f"test.{recipe.data.target}"
+
+
+def _row(recipe: DictConfig, log: Translated) -> List[Word]:
+    """The command that appends a row."""
+    columns = {
+        "system": log.system,
+        **_training_columns(recipe, log.training),
+        "test_set": recipe.data.test_set,
+        "model": recipe.model_name,
+        "recipe": recipe.name,
+        "overrides": " ".join(recipe.overrides) or None,
+        **_decoding(recipe, log.training, log.variant),
+        **recipe.columns,
+        **log.variant.columns,
+    }
+    command = [*_EVALUATE, "score", "--log", log.log, "--reference", _reference(recipe)]
+    command += ["--training-log", folder(log.training) / "log", _PLAIN]
+    return [*command, *_ROWS, "--set", *_pairs(columns)]
+
+
+def _curve(recipe: DictConfig, curves: Dict[str, Deferred], chain: bool) -> List[Word]:
+    """The command that draws the trainings' validation scores."""
+    command = [*_EVALUATE, "curve", "--log", *(f"{name}=" + log for name, log in curves.items())]
+    command += ["--out", OUT / "curve.png", "--start", "best" if chain else "zero"]
+    return [*command, f"--title={recipe.title}"]
+
+
+def _tests(recipe: DictConfig, logs: List[Translated]) -> List[List[Word]]:
+    """One test for each way to decode; the first system is the baseline."""
+    groups: Dict[str, List[Translated]] = {}
+    for log in logs:
+        groups.setdefault(str(log.variant), []).append(log)
+    commands = []
+    for group in groups.values():
+        if len(group) < 2:
+            continue
+        command = [*_EVALUATE, "significance", "--reference", _reference(recipe), "--system"]
+        command += [f"{log.system}=" + log.log for log in group]
+        each = [
+            {
+                **_training_columns(recipe, log.training),
+                **_decoding(recipe, log.training, log.variant),
+            }
+            for log in group
+        ]
+        # What holds for every system of the test.
+        columns = {k: v for k, v in each[0].items() if all(e.get(k) == v for e in each)}
+        columns.update(group[0].variant.columns)
+        commands.append([*command, _PLAIN, "--rows", OUT / TESTS, "--set", *_pairs(columns)])
+    return commands
+
+
+def _pictures(recipe: DictConfig, tested: bool) -> List[List[Word]]:
+    """The commands that draw the rows."""
+    first = dict(recipe.variants[0].columns) if recipe.variants else {}
+    tests: List[Word] = ["--tests", OUT / TESTS] if tested else []
+    commands = [[*_EVALUATE, "plot", *_ROWS, *_where(first), *tests, "--out", OUT / "compare.png"]]
+    if len({variant.columns.get("iterations") for variant in recipe.variants}) > 1:
+        first.pop("iterations", None)
+        command = [*_EVALUATE, "iterations", *_ROWS, *_where(first), *tests]
+        commands.append([*command, "--out", OUT / "iterations.png"])
+    return commands
+
+
+def _page(published: bool) -> List[Word]:
+    command = [*_EVALUATE, "report", "--run", OUT, _PLAIN, "--out", OUT / "report.html"]
+    return [*command, "--published", OUT / PUBLISHED] if published else command
+
+
+def _shown(stage: Stage, line: Tuple[Word, ...]) -> Deferred:
+    """A command as another stage names it, to which ``OUT`` would be its own folder."""
+    own = folder(stage.name)
+    return shell_of(tuple(w if isinstance(w, str) else w.renamed(OUT, own) for w in line))
 
 
 def _training_columns(recipe: DictConfig, name: str) -> Dict[str, Any]:
@@ -111,7 +158,7 @@ def _decoding(recipe: DictConfig, name: str, variant: DictConfig) -> Dict[str, A
 
 def _pairs(columns: Dict[str, Any]) -> List[str]:
     """``key=value`` words; a column without a value has none."""
-    return [escaped(f"{key}={value}") for key, value in columns.items() if value is not None]
+    return [f"{key}={value}" for key, value in columns.items() if value is not None]
 
 
 def _where(columns: Dict[str, Any]) -> List[str]:
@@ -129,11 +176,14 @@ def _settings(recipe: DictConfig) -> Dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _published(recipe: DictConfig) -> str:
-    """Scores of the paper as a table for the page."""
+def _published(recipe: DictConfig, names: List[str]) -> Optional[str]:
+    """Scores of the paper as a table for the page, where its noise is that of all trainings."""
+    noises = {noise_of(recipe, name) for name in names}
+    if not recipe.published or noises != {recipe.published_for or recipe.noise}:
+        return None
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["setting", "system", "bleu", "source"])
+    writer.writerow(PUBLISHED_COLUMNS)
     for system, bleu in recipe.published.items():
         writer.writerow([recipe.noise, system, bleu, recipe.published_source])
     return text.getvalue()
