@@ -92,7 +92,7 @@ def supervised(
 def captured(command: List[str], input: Optional[str] = None, **options):
     """A command's exit status and output, as a CompletedProcess of text; standard error where
     ``stderr`` is given."""
-    found = []
+    found: list = []
 
     def start() -> subprocess.Popen:
         given = {"stdout": subprocess.PIPE, "text": True, **options}

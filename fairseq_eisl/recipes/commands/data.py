@@ -87,7 +87,7 @@ def distilled(recipe: DictConfig) -> Stage:
     source, target, text = recipe.data.source, recipe.data.target, text_stage(recipe)
     word, files = script("distilled.py")
     pairs = folder(text) / f"train.{source}"
-    made = ["python", word, "--log", folder("distil") / "train.out", "--source", pairs]
+    made: List[Word] = ["python", word, "--log", folder("distil") / "train.out", "--source", pairs]
     command: List[Word] = ["fairseq-preprocess", "-s", source, "-t", target]
     command += ["--trainpref", OUT / "text/train"]
     for split in ("valid", "test"):
