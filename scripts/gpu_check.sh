@@ -53,8 +53,8 @@ step() {
 }
 
 rm -f "$OUT"/{losses,steps}.csv
-BENCHMARK=(python scripts/benchmark_losses.py --device "$DEVICE" --out "$OUT/losses.csv")
-STEPS=(python scripts/benchmark_steps.py --device "$DEVICE" --out "$OUT/steps.csv")
+BENCHMARK=(python scripts/benchmarks/losses.py --device "$DEVICE" --out "$OUT/losses.csv")
+STEPS=(python scripts/benchmarks/steps.py --device "$DEVICE" --out "$OUT/steps.csv")
 if [ "$DEVICE" = cuda ]; then
     step tests 120 python -m pytest -q -p no:cacheprovider -n 4 tests/losses tests/criterions -k cuda
     step losses_float32 50 "${BENCHMARK[@]}" --sizes 150x40x32000,120x50x50000

@@ -13,7 +13,7 @@ from fairseq_eisl.common.rows import read_rows
 from fairseq_eisl.decoding.fairseq.candidates import decode
 from fairseq_eisl.losses import eisl_loss
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts/benchmarks"
 CPU = torch.device("cpu")
 
 
@@ -25,12 +25,12 @@ def script(monkeypatch):
 
 @pytest.fixture
 def steps(script):
-    return script("benchmark_steps")
+    return script("steps")
 
 
 def test_the_losses_are_one_loss(script):
     """In place, from features, and as released (without noise): the same value and gradient."""
-    losses = script("benchmark_losses")
+    losses = script("losses")
     torch.manual_seed(1)
     features, weight = torch.randn(3, 7, 5), torch.randn(40, 5)
     targets = torch.randint(4, 40, (3, 7))
@@ -50,7 +50,7 @@ def test_the_losses_are_one_loss(script):
 
 
 def test_the_released_way_is_the_loss_with_no_padding(script, monkeypatch):
-    losses = script("benchmark_losses")
+    losses = script("losses")
     monkeypatch.setattr(F, "gumbel_softmax", lambda x, tau, dim: (x / tau).softmax(dim))
     logits, targets = torch.randn(3, 7, 40), torch.randint(40, (3, 7))
     expected = eisl_loss(logits, targets, ngrams=(1, 3), selection="softmax", reduction="sum")
@@ -108,22 +108,22 @@ def run(script, monkeypatch, name, flags):
 @pytest.mark.parametrize(
     "name, flags, systems",
     [
-        ("benchmark_losses", ["--sizes", "2x4x50", "--repeats", "1"], "eisl_in_place released"),
-        ("benchmark_steps", "--kinds ar,nat,exact --batch 2 --length 4 --vocabulary 40 "
+        ("losses", ["--sizes", "2x4x50", "--repeats", "1"], "eisl_in_place released"),
+        ("steps", "--kinds ar,nat,exact --batch 2 --length 4 --vocabulary 40 "
             "--repeats 1".split(), "nat_loss exact"),
-        ("benchmark_growth", ["--scale", "0.05", "--repeats", "1"], ""),
+        ("growth", ["--scale", "0.05", "--repeats", "1"], ""),
     ],
 )  # fmt: skip
 def test_they_append_rows(tmp_path, script, monkeypatch, capsys, name, flags, systems):
     # Memory is measured in processes of their own, which takes long to start: see below.
-    losses = script("benchmark_losses")
+    losses = script("losses")
     monkeypatch.setattr(
         losses, "measured_memory", lambda name, *_: 0 if name == "released" else 10_000
     )
     out = tmp_path / "rows.csv"
     run(script, monkeypatch, name, [*flags, "--out", out])
     rows = read_rows(str(out))
-    assert all(row["threads"] and row["torch"] for row in rows)
+    assert all(row["threads"] and row["torch"] and row["beside"] for row in rows)
     printed = capsys.readouterr().out
     for system in systems.split():
         assert system in [row["system"] for row in rows] and system in printed
@@ -134,7 +134,7 @@ def test_they_append_rows(tmp_path, script, monkeypatch, capsys, name, flags, sy
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_is_that_of_the_tensors():
     """Fairseq's cross entropy has log-probabilities and two gradients beside the logits."""
-    command = [sys.executable, str(SCRIPTS / "benchmark_losses.py"), "--sizes", "16x16x8000"]
+    command = [sys.executable, str(SCRIPTS / "losses.py"), "--sizes", "16x16x8000"]
     done = subprocess.run(
         [*command, "--memory-of", "label_smoothed_cross_entropy"], capture_output=True, text=True
     )
@@ -143,7 +143,7 @@ def test_memory_is_that_of_the_tensors():
 
 
 def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
-    losses, started = script("benchmark_losses"), []
+    losses, started = script("losses"), []
     real = subprocess.Popen
     monkeypatch.setattr(
         subprocess, "Popen", lambda *a, **k: started.append(real(*a, **k)) or started[-1]
@@ -157,12 +157,12 @@ def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
 @pytest.mark.parametrize(
     "name, flags, words",
     [
-        ("benchmark_losses", ["--sizes", "2x4"], "--sizes: BxTxV"),
-        ("benchmark_losses", ["--ngrams", "0"], "--ngrams"),
-        ("benchmark_losses", ["--beside", "lazy"], "--beside: choose from none, busy"),
-        ("benchmark_steps", ["--kinds", "arr"], "--kinds: arr is unknown"),
-        ("benchmark_steps", ["--length", "1"], "--length: 2 or more"),
-        ("benchmark_growth", ["--scale", "0.01"], "--scale from 0.05"),
+        ("losses", ["--sizes", "2x4"], "--sizes: BxTxV"),
+        ("losses", ["--ngrams", "0"], "--ngrams"),
+        ("losses", ["--beside", "lazy"], "--beside: choose from none, busy"),
+        ("steps", ["--kinds", "arr"], "--kinds: arr is unknown"),
+        ("steps", ["--length", "1"], "--length: 2 or more"),
+        ("growth", ["--scale", "0.01"], "--scale from 0.05"),
     ],
 )
 def test_wrong_flags_are_named(script, monkeypatch, capsys, name, flags, words):

@@ -34,11 +34,11 @@ if words[:2] == ["-m", "fairseq_eisl.recipes"]:
     elif command == "sweep":
         words += ["--plan"]
     words += ["--runs", os.path.join(here, "runs")]
-elif words and os.path.basename(words[0]).startswith("benchmark_"):
+elif words and os.path.dirname(words[0]).endswith("scripts/benchmarks"):
     words += {{
-        "benchmark_losses.py": ["--sizes", "2x4x100", "--repeats", "1"],
-        "benchmark_steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
-        "benchmark_growth.py": ["--scale", "0.05", "--repeats", "1"],
+        "losses.py": ["--sizes", "2x4x100", "--repeats", "1"],
+        "steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
+        "growth.py": ["--scale", "0.05", "--repeats", "1"],
     }}[os.path.basename(words[0])]
 os.execv({sys.executable!r}, [{sys.executable!r}, *words])
 """

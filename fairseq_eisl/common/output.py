@@ -19,18 +19,25 @@ def run_command(main: Callable[[], int], name: str) -> int:
             sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _nothing_more()
+        drop_output()
         return 141
     except OSError as err:
-        _nothing_more()
+        drop_output()
         where = "standard output" if err.filename is None else err.filename
         print(f"{name}: error: {where}: {err.strerror or err}", file=sys.stderr)
         return 1
 
 
-def _nothing_more():
-    """What is still in the buffer goes nowhere when Python flushes it at its end."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stream without a file
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+def drop_output():
+    """Python flushes its streams at its end; one that takes nothing must not complain then."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        try:
+            stream.flush()
+        except OSError:
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            except (OSError, ValueError):  # a stream without a file
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        except (AttributeError, ValueError):  # none, or closed
+            pass

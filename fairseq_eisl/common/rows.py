@@ -19,10 +19,11 @@ def append_row(path: str, row: Mapping[str, Any]) -> None:
     ``str(value)``, None as the empty string. The file is replaced whole, under a lock
     (``<path>.lock`` beside it, gone afterwards). Needs a POSIX system.
 
-    :raises ValueError: an empty row or column name, or a file that is no table of such rows:
-        it and the row have but one column in common, or less than half of the columns of the
-        narrower one. It stays as it is.
-    :raises OSError: the file cannot be written.
+    Raises:
+        ValueError: an empty row or column name, or a file that is no table of such rows:
+            it and the row have but one column in common, or less than half of the columns of the
+            narrower one. It stays as it is.
+        OSError: the file cannot be written.
     """
     if not row:
         raise ValueError("an empty row says nothing: give it at least one column")
@@ -66,8 +67,9 @@ def _rows_like(path: str, row: Mapping[str, Any]) -> List[Row]:
 def read_rows(path: str) -> List[Row]:
     """All rows, oldest first, each with every column of the header; values are text.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: it is empty, no UTF-8 text, or a row does not fit the header.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is empty, no UTF-8 text, or a row does not fit the header.
     """
     return _read(path)[1]
 
@@ -110,7 +112,8 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> List[str]:
 def select(rows: Sequence[Row], wanted: Mapping[str, str]) -> List[Row]:
     """The rows whose columns have the wanted values, compared as text.
 
-    :raises ValueError: a column that no row has, or no row left; names what there is.
+    Raises:
+        ValueError: a column that no row has, or no row left; names what there is.
 
     >>> select([{"seed": "1"}, {"seed": "2"}], {"seed": "2"})
     [{'seed': '2'}]
@@ -125,7 +128,7 @@ def select(rows: Sequence[Row], wanted: Mapping[str, str]) -> List[Row]:
 
 
 def check_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """:raises ValueError: a column of ``names`` that no row has; names those there are."""
+    """Raises ValueError: a column of ``names`` that no row has; names those there are."""
     known = columns(rows)
     missing = [name for name in names if name not in known]
     if missing:

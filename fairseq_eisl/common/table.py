@@ -8,7 +8,8 @@ from .rows import Row, check_columns
 def text_table(rows: Sequence[Row], names: Sequence[str], markdown: bool = False) -> str:
     """One line a row, with the columns ``names``; those of numbers stand to the right.
 
-    :raises ValueError: a column that no row has.
+    Raises:
+        ValueError: a column that no row has.
 
     >>> rows = [{"system": "CE", "bleu": "8.50"}, {"system": "EISL", "bleu": "32.10"}]
     >>> print(text_table(rows, ["system", "bleu"]))

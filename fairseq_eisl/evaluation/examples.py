@@ -87,7 +87,8 @@ def format_examples(
 ) -> str:
     """Plain text: a block for each sentence number (from 0), a line for each text.
 
-    :raises ValueError: texts of unequal line counts.
+    Raises:
+        ValueError: texts of unequal line counts.
 
     >>> print(format_examples(["ein mann"], ["a man"], {"CE": ["a a"]}, [0]))
     sentence 0

@@ -41,8 +41,9 @@ def p_text(value: str, signature: str) -> str:
 def read_tests(path: str) -> List[Row]:
     """Rows that ``significance --rows`` has written.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: it is no such table.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no such table.
     """
     rows = read_rows(path)
     if not rows:
@@ -68,7 +69,8 @@ def interval(row: Row, tests: Sequence[Row]) -> Optional[Interval]:
     A test is of the row if the columns that both have agree, and the BLEU: one of an earlier
     score, or of another kind of BLEU, is not. Of several the last one counts.
 
-    :raises ValueError: a mean or margin that is no number.
+    Raises:
+        ValueError: a mean or margin that is no number.
     """
     for test in reversed(tests):
         if test["system"] != row["system"] or not _agree(row, test):

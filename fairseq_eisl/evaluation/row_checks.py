@@ -8,7 +8,8 @@ from ..common.rows import Row
 def repetition_reference(rows: Sequence[Row]) -> Optional[float]:
     """Percentage of repeated words of the rows' reference, None if unknown.
 
-    :raises ValueError: rows of several references.
+    Raises:
+        ValueError: rows of several references.
     """
     repeated = {number(r, "repetition_reference") for r in rows if r.get("repetition_reference")}
     if len(repeated) > 1:
@@ -22,7 +23,8 @@ def repetition_reference(rows: Sequence[Row]) -> Optional[float]:
 def only(name: str, values: Sequence[str]) -> str:
     """The one value of a column.
 
-    :raises ValueError: there are several.
+    Raises:
+        ValueError: there are several.
     """
     different = list(dict.fromkeys(values))
     if len(different) > 1:
@@ -38,7 +40,8 @@ def bleu_kind(signature: str) -> str:
 def number(row: Row, name: str) -> float:
     """The value of a column as a number.
 
-    :raises ValueError: it is none; says of which row.
+    Raises:
+        ValueError: it is none; says of which row.
     """
     try:
         return float(row[name])

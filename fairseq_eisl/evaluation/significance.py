@@ -52,8 +52,9 @@ def paired_bootstrap(
     resamples whose difference strays further from the mean difference than the difference
     found. ``bs`` in the signature is the number of resamples.
 
-    :raises ValueError: fewer than two systems, unequal counts, fewer than two sentences, an
-        unknown tokenizer, or a number or seed below 1.
+    Raises:
+        ValueError: fewer than two systems, unequal counts, fewer than two sentences, an
+            unknown tokenizer, or a number or seed below 1.
     """
     if len(systems) < 2:
         raise ValueError(f"a baseline and a system to compare are needed, not {len(systems)}")

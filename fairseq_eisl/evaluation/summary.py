@@ -41,7 +41,8 @@ def settings(rows: Sequence[Row]) -> List[Setting]:
     Of rows with the same setting, system and seed the last one counts. The baseline is CE,
     or the first system where there is none.
 
-    :raises ValueError: a BLEU that is no number.
+    Raises:
+        ValueError: a BLEU that is no number.
     """
     found: Dict[Tuple[str, ...], Dict[str, Dict[str, Row]]] = {}
     for row in rows:

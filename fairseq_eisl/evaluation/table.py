@@ -22,7 +22,8 @@ def format_table(
     ``names``: the columns; by default those of :func:`default_columns` that occur,
     or all where none does.
 
-    :raises ValueError: a column that no row has.
+    Raises:
+        ValueError: a column that no row has.
 
     >>> print(format_table([{"system": "CE", "bleu": "8.50"}, {"system": "EISL", "bleu": "32.10"}]))
     system   bleu

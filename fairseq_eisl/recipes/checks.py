@@ -6,6 +6,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..common.run_files import ROW_COLUMNS
 from .errors import RecipeError
 from .recipe import (
     NOISY_TASKS,
@@ -21,10 +22,6 @@ from .recipe import (
     trainings,
 )
 
-ROW_COLUMNS = [
-    "system", "noise", "noise_seed", "seed", "test_set", "model", "recipe", "overrides",
-]  # fmt: skip
-"""The columns that a recipe gives its rows."""
 _DECODING = {
     "beam": ("beam", 5),
     "lenpen": ("lenpen", 1),
@@ -32,7 +29,7 @@ _DECODING = {
     "length_candidates": ("iter-decode-with-beam", 1),
 }
 # What scoring computes.
-_COMPUTED = {
+COMPUTED = {
     "bleu", "bleu_detok", "bleurt", "brevity_penalty", "chrf", "ter", "repetition",
     "repetition_reference", "length_ratio", "length_error", "unk_rate", "sentences", "log",
     "reference", "training_seconds", "updates", "version", "commit", "python", "cpu", "gpu",
@@ -260,7 +257,7 @@ def _check_column(key: str, name: str, value: Any):
         instead = {"system": "train.NAME.system", "test_set": "data.test_set"}
         instead.update(model="model_name", recipe="name")
         yield key, f"the rows have this column already, from {instead.get(name, name)}"
-    elif name in _COMPUTED or name.endswith("_signature"):
+    elif name in COMPUTED or name.endswith("_signature"):
         yield key, "a computed column; use another name"
     elif isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):
         yield key, "a column's value is one text or number"

@@ -11,13 +11,17 @@ from typing import List, Optional, Tuple
 from omegaconf import DictConfig
 
 from ..common.matplotlib_check import why_no_pictures
+from ..common.output import drop_output
+from ..common.run_files import ROWS
 from . import sweep as sweeps
+from . import sweep_jobs, sweep_results
+from .commands import build
 from .flag_places import place
-from .processes import Stopped, stopping
+from .processes import Stopped, captured, stopping
 from .progress import be_quiet, say
 from .runner import Runner
 from .schema import ROOT, Device, RecipeError, load, run_name
-from .stages import Stage, build, shell
+from .stage import Stage, shell
 
 DESCRIPTION = """\
 Runs an experiment that a YAML file describes, with the stock commands of fairseq:
@@ -55,12 +59,10 @@ def check_flags(recipes: List[List[Stage]]) -> dict:
         for stage in stages:
             commands += [[number, stage.name, line] for line in stage.lines(folders)]
     path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
-    done = subprocess.run(
+    done = captured(
         [sys.executable, "-m", "fairseq_eisl.recipes.flag_check"],
-        input=json.dumps(commands),
-        stdout=subprocess.PIPE,
+        json.dumps(commands),
         stderr=subprocess.PIPE,
-        text=True,
         env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
     )
     if done.returncode:
@@ -157,14 +159,14 @@ def _run(args) -> int:
     (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
     folder = args.out or os.path.join(args.runs, run_name(recipe, args.overrides))
     runner = Runner(stages, args.runs)
-    if not runner.store.is_done(runner.path(stages[-1].name)):
+    if not runner.cache.is_done(runner.path(stages[-1].name)):
         _check_pictures()
     try:
         runner.run(folder, recipe)
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 1
-    print(_summary(recipe, os.path.join(folder, "rows.csv")))
+    print(_summary(recipe, os.path.join(folder, ROWS)))
     say(f"rows and pictures are beside the page: {os.path.join(folder, 'report.html')}")
     return 0
 
@@ -202,7 +204,7 @@ def _summary(recipe: DictConfig, path: str) -> str:
     names += ["bleu", "chrf", "ter", "repetition", "length_ratio", "sentences"]
     with open(path, encoding="utf-8", newline="") as f:
         rows = [{name: row.get(name, "") for name in names} for row in csv.DictReader(f)]
-    return sweeps.as_table(rows)
+    return sweep_results.as_table(rows)
 
 
 def _sweep(args) -> int:
@@ -224,15 +226,15 @@ def _sweep(args) -> int:
     if todo:
         _check_pictures()
     say(f"{len(cells)} cells, {len(cells) - len(todo)} done before")
-    parameters = sweeps.executor_parameters(args.parameters)
-    options = sweeps.Options(args.cluster, args.jobs, args.retries, parameters)
-    failed = sweeps.run_cells(sweep, todo, args.runs, options) if todo else {}
-    table = sweeps.gather(sweep, args.runs)
+    parameters = sweep_jobs.executor_parameters(args.parameters)
+    options = sweep_jobs.Options(args.cluster, args.jobs, args.retries, parameters)
+    failed = sweep_jobs.run_cells(sweep, todo, args.runs, options) if todo else {}
+    table = sweep_results.gather(sweep, args.runs)
     if table:
-        print(sweeps.as_table(table))
-        for path in sweeps.draw(sweep, args.runs):
+        print(sweep_results.as_table(table))
+        for path in sweep_results.draw(sweep, args.runs):
             say(path)
-    say(f"{len(table)} of {len(cells)} cells: {sweeps.folder_of(sweep, args.runs)}/rows.csv")
+    say(f"{len(table)} of {len(cells)} cells: {sweeps.folder_of(sweep, args.runs)}/{ROWS}")
     for name, reason in failed.items():
         print(f"recipes: {name} failed: {reason}", file=sys.stderr)
     return 1 if failed or len(table) < len(cells) else 0
@@ -258,10 +260,10 @@ def main(argv: Optional[List[str]] = None) -> int:
         print(f"recipes: {err}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `| head` closed the pipe: no more output is wanted
-        _drop_output()
+        drop_output()
         return 141
     except OSError as err:
-        _drop_output()
+        drop_output()
         place = f"{err.filename}: " if err.filename else ""
         print(f"recipes: {place}{err.strerror or err}", file=sys.stderr)
         return 1
@@ -270,14 +272,3 @@ def main(argv: Optional[List[str]] = None) -> int:
         name = getattr(err, "name", "SIGINT")
         print(f"recipes: stopped by {name}; run it again to go on", file=sys.stderr)
         return 128 + number
-
-
-def _drop_output():
-    """Python flushes its streams at its end; one that takes nothing must not complain then."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (AttributeError, ValueError):  # none, or closed
-            pass

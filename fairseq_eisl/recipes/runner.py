@@ -1,33 +1,44 @@
 """Running the stages of a recipe: what is done is skipped, what was killed goes on."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import Any, BinaryIO, Dict, List, Optional, Sequence
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
 from ..common.checkout import git_commit
-from .processes import end
+from ..common.run_files import REPORT
+from .placeholders import filled
+from .placeholders import folder as folder_of
+from .processes import captured, supervised
 from .progress import Progress, duration, say
 from .schema import ROOT, RecipeError
-from .stages import Stage, filled, shell
-from .store import Store, mend_last_checkpoint
+from .stage import Stage, shell
+from .stage_cache import StageCache, mend_last_checkpoint
 
 _TAIL = 15  # lines of a failed stage's log to show
+
+
+class _Shown(NamedTuple):
+    """What is said about a command: the lasting name of its log, and its number."""
+
+    log: str
+    step: str
 
 
 class Runner:
     """The stages of one recipe, with their results below ``runs``."""
 
     def __init__(self, stages: Sequence[Stage], runs: str):
-        self.stages, self.store = stages, Store(runs)
-        self.keys = self.store.keys(stages)
+        self.stages, self.cache = stages, StageCache(runs)
+        self.keys = self.cache.keys(stages)
 
     def path(self, name: str) -> str:
-        return self.store.path(name, self.keys[name])
+        return self.cache.path(name, self.keys[name])
 
     def folders(self, stage: Optional[Stage] = None) -> Dict[str, str]:
         """What the placeholders of the commands stand for; ``stage`` is still at work."""
@@ -42,7 +53,7 @@ class Runner:
         # The digits of a training depend on the number of threads.
         lines = [f"export OMP_NUM_THREADS={threads()}", ""]
         for stage in self.stages:
-            done = " (done)" if self.store.is_done(self.path(stage.name)) else ""
+            done = " (done)" if self.cache.is_done(self.path(stage.name)) else ""
             lines.append(f"# {stage.name}{done}")
             folders = {**self.folders(), "out": self.path(stage.name)}
             lines.append(f"mkdir -p {shell([folders['out']])}")
@@ -64,7 +75,7 @@ class Runner:
         Raises RecipeError where a stage fails; it names the stage's log.
         """
         os.makedirs(folder, exist_ok=True)
-        done = [stage for stage in self.stages if self.store.is_done(self.path(stage.name))]
+        done = [stage for stage in self.stages if self.cache.is_done(self.path(stage.name))]
         names = [stage.name + (" (done)" if stage in done else "") for stage in self.stages]
         say(f"{len(names)} stages, {len(done)} done: {', '.join(names)}; {threads()} thread(s)")
         for number, stage in enumerate(self.stages, 1):
@@ -81,7 +92,7 @@ class Runner:
         """The rows and pictures of the last stage, copied into the run's own folder."""
         last = self.path(self.stages[-1].name)
         for name in sorted(os.listdir(last)):
-            if name.endswith((".csv", ".png", ".svg", ".html")) or name == "report.json":
+            if name.endswith((".csv", ".png", ".svg", ".html")) or name == REPORT:
                 with open(os.path.join(last, name), "rb") as f:
                     content = f.read()
                 write_whole(os.path.join(folder, name), content)
@@ -92,12 +103,12 @@ class Runner:
         def waits(holder: str):
             say(f"{count} {stage.name}: {holder} is at it ({path}), waiting")
 
-        with self.store.locked(path, waits) as lock:
-            if self.store.is_done(path):
+        with self.cache.locked(path, waits) as lock:
+            if self.cache.is_done(path):
                 _link(path, link)
                 say(f"{count} {stage.name}: done before")
                 return
-            resumed = self.store.begin(path, stage.resumes)
+            resumed = self.cache.begin(path, stage.resumes)
             # The link leads to the log now and when the stage is done.
             _link(f"{path}.part", link)
             log = os.path.join(link, "log")
@@ -108,31 +119,40 @@ class Runner:
             lines = stage.lines(self.folders(stage))
             for number, line in enumerate([] if over else lines, 1):
                 stdout = stage.stdout if number == len(lines) else None
-                step = f"{number} of {len(lines)}"
+                shown = _Shown(log, f"{number} of {len(lines)}")
                 try:
-                    self._execute(stage, line, f"{path}.part", stdout, lock, log, step)
+                    self._execute(stage, line, f"{path}.part", stdout, lock, shown)
                 except BaseException:
                     if stage.resumes:
                         mend_last_checkpoint(f"{path}.part")
                     raise
             self._check_checkpoint(stage, f"{path}.part", log)
-            stamp: Dict[str, Any] = {"stage": stage.name, "key": self.keys[stage.name]}
-            stamp["commit"] = git_commit(os.path.join(ROOT, "fairseq_eisl"))
-            stamp["commands"] = [shell(line) for line in lines]
             # Of the last start; a stage that was killed has worked for longer.
-            stamp["seconds"] = round(time.time() - started, 1)
-            stamp["threads"] = threads()
-            stamp["resumed"] = resumed
-            self.store.end(path, stamp)
+            seconds = round(time.time() - started, 1)
+            self.cache.end(path, self._stamp(stage, lines, seconds, resumed))
             _link(path, link)
-            say(f"{count} {stage.name}: done in {duration(stamp['seconds'])}")
+            say(f"{count} {stage.name}: done in {duration(seconds)}")
+
+    def _stamp(
+        self, stage: Stage, lines: List[List[str]], seconds: float, resumed: bool
+    ) -> Dict[str, Any]:
+        """What stage.json says of a stage that has ended."""
+        return {
+            "stage": stage.name,
+            "key": self.keys[stage.name],
+            "commit": git_commit(os.path.join(ROOT, "fairseq_eisl")),
+            "commands": [shell(line) for line in lines],
+            "seconds": seconds,
+            "threads": threads(),
+            "resumed": resumed,
+        }
 
     def _check_checkpoint(self, stage: Stage, out: str, log: str):
         """Whether a training left the checkpoint that later stages read.
 
         fairseq-train ends well without one where it has nothing to do.
         """
-        best = f"{{{stage.name}}}/checkpoint_best.pt"
+        best = folder_of(stage.name) / "checkpoint_best.pt"
         words = (w for each in self.stages for line in each.commands for w in line)
         wanted = best in words and stage.resumes
         if wanted and not os.path.exists(os.path.join(out, "checkpoint_best.pt")):
@@ -148,12 +168,8 @@ class Runner:
         if stage.max_update is None:
             return False
         command = [sys.executable, "-m", "fairseq_eisl.checkpoints", "updates"]
-        done = subprocess.run(
-            [*command, os.path.join(out, "checkpoint_last.pt")],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=_environment(stage),
-        )
+        last = os.path.join(out, "checkpoint_last.pt")
+        done = captured([*command, last], env=_environment(stage))
         return done.returncode == 0 and int(done.stdout) >= stage.max_update
 
     def _write_files(self, stage: Stage, out: str):
@@ -164,57 +180,45 @@ class Runner:
             write_whole(os.path.join(out, name), content)
 
     def _execute(
-        self,
-        stage: Stage,
-        line: List[str],
-        out: str,
-        stdout: Optional[str],
-        lock,
-        shown: str,
-        step: str,
+        self, stage: Stage, line: List[str], out: str, stdout: Optional[str], lock, shown: _Shown
     ):
-        """Run one command; ``shown`` is the log's lasting name, ``step`` the command's number."""
+        """Run one command in the folder ``out``; it prints to the file ``stdout``, or the log."""
         log = os.path.join(out, "log")
         # The command writes its log itself, not through this process: it may outlive this one,
         # and what it saves must not be newer than what its log says.
-        with open(log, "ab") as target, open(log, "rb") as follow:
+        with contextlib.ExitStack() as files:
+            target = files.enter_context(open(log, "ab"))
+            follow = files.enter_context(open(log, "rb"))
             target.write(f"$ OMP_NUM_THREADS={threads()} {shell(line)}\n".encode())
             target.flush()
             follow.seek(0, os.SEEK_END)
-            result = open(os.path.join(out, stdout), "wb") if stdout else None
-            try:
-                process = subprocess.Popen(
-                    line,
-                    stdin=subprocess.DEVNULL,
-                    stdout=result or target,
-                    stderr=target,
-                    env=_environment(stage),
-                    pass_fds=(lock.fileno(),),
-                    start_new_session=True,  # a group of its own, to be ended as a whole
-                )
-            except OSError as err:
-                raise RecipeError(f"{stage.name}: {line[0]}: {err.strerror or err}") from None
-            finally:
-                if result:
-                    result.close()
-            progress = None
-            try:
-                name = os.path.join(out, stdout) if stdout else None
-                progress = Progress(stage.name, line, step, name)
-                _show(follow, process, progress)
-            except BaseException:  # Ctrl-C: the command is not left behind
-                end(process)
-                raise
-            finally:
-                if progress is not None:
-                    progress.close()
-        if process.returncode:
+            name = os.path.join(out, stdout) if stdout else None
+            result = files.enter_context(open(name, "wb")) if name else None
+
+            def start() -> subprocess.Popen:
+                try:
+                    return subprocess.Popen(
+                        line,
+                        stdin=subprocess.DEVNULL,
+                        stdout=result or target,
+                        stderr=target,
+                        env=_environment(stage),
+                        pass_fds=(lock.fileno(),),
+                        start_new_session=True,  # a group of its own, to be ended as a whole
+                    )
+                except OSError as err:
+                    raise RecipeError(f"{stage.name}: {line[0]}: {err.strerror or err}") from None
+
+            def watch(process: subprocess.Popen):
+                with contextlib.closing(Progress(stage.name, line, shown.step, name)) as progress:
+                    _show(follow, process, progress)
+
+            code = supervised(start, watch)
+        if code:
             with open(log, encoding="utf-8", errors="replace") as f:
                 for text in f.read().splitlines()[-_TAIL:]:
                     print(text[:400], file=sys.stderr)
-            raise RecipeError(
-                f"{stage.name}: {line[0]} ended with {process.returncode} (log: {shown})"
-            )
+            raise RecipeError(f"{stage.name}: {line[0]} ended with {code} (log: {shown.log})")
 
 
 def _environment(stage: Stage) -> Dict[str, str]:

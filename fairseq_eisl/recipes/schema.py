@@ -4,12 +4,13 @@ import difflib
 import hashlib
 import os
 import re
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .checks import ROW_COLUMNS, check
+from ..common.run_files import ROW_COLUMNS
+from .checks import check
 from .errors import RecipeError
 from .recipe import (
     ROOT,
@@ -22,7 +23,7 @@ from .recipe import (
     trainings,
     words,
 )
-from .typed import as_override, kind_at, nested, override_value, typed
+from .typed import as_override, kind_at, nested, override_value, plain, typed
 from .yaml_text import is_null, read_yaml
 
 __all__ = [
@@ -141,26 +142,42 @@ def _title(title: str, template: str, changed: List[Override]) -> str:
     return f"{title} ({text})" if text else title
 
 
-def _with_bases(path: str, below: List[str]) -> list:
-    """(file, content) of a file and of what it is based on, the deepest base first."""
+def _with_bases(path: str, below: List[str], found: Optional[Dict[str, tuple]] = None) -> list:
+    """(file, content) of a file and of what it is based on, the deepest base first.
+
+    ``base`` may be a list, whose later files lie above the earlier ones. A file that is reached
+    twice lies where it was first met, so that it takes nothing back.
+    """
+    found = {} if found is None else found
     named = f"{below[-1]}: base: " if below else ""
-    if any(os.path.realpath(path) == os.path.realpath(other) for other in below):
+    real = os.path.realpath(path)
+    if any(real == os.path.realpath(other) for other in below):
         circle = " -> ".join([*below, path])
         raise RecipeError(f"{named}{path}: the files are each other's base: {circle}")
+    if real in found:
+        return list(found.values())
     try:
         content = read_yaml(path)
     except RecipeError as err:
         raise RecipeError(f"{named}{err}") from None
     if not isinstance(content, dict):
         raise RecipeError(f"{path}: a recipe is a mapping of keys to values")
-    base = content.pop("base", None)
-    layer = OmegaConf.create(typed(content, Recipe, path))
-    if base is None or is_null(base):
-        return [(path, layer)]
-    if not isinstance(base, str):
-        raise RecipeError(f"{path}: base: a file is needed, not {base!r}")
-    base = os.path.join(os.path.dirname(path), base)
-    return [*_with_bases(base, [*below, path]), (path, layer)]
+    for base in _bases(path, content.pop("base", None)):
+        _with_bases(os.path.join(os.path.dirname(path), base), [*below, path], found)
+    found[real] = path, OmegaConf.create(typed(content, Recipe, path))
+    return list(found.values())
+
+
+def _bases(path: str, given: Any) -> List[str]:
+    """The files that ``base`` of a file names."""
+    if given is None or is_null(given):
+        return []
+    bases = given if isinstance(given, list) else [given]
+    for base in bases:
+        if not isinstance(base, str) or is_null(base):
+            shown = plain(base) if isinstance(base, (dict, list)) else str(base)
+            raise RecipeError(f"{path}: base: a file or a list of files is needed, not {shown!r}")
+    return bases
 
 
 def _override(text: str) -> Override:

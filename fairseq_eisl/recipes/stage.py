@@ -3,12 +3,13 @@
 import shlex
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from .placeholders import Word, filled
+
 
 class Stage(NamedTuple):
     """One step of a recipe.
 
-    commands: words of command lines; ``{name}`` in a word is the folder of the stage of that
-        name, ``{out}`` the stage's own, ``{root}`` the checkout. ``{{`` and ``}}`` are braces.
+    commands: words of command lines, with folders of stages in them (see ``placeholders``).
     needs: the stages that it reads, whose settings are therefore its own, too.
     reads: files from outside; their content counts.
     stdout: file in the stage's folder for the last command's standard output.
@@ -16,11 +17,11 @@ class Stage(NamedTuple):
     max_update: a training that resumes at this update or later has ended.
     gpus: CUDA_VISIBLE_DEVICES for it.
     files: names and contents (text, or what becomes JSON) that its folder holds before it
-        begins, with placeholders, too.
+        begins, with folders of stages, too.
     """
 
     name: str
-    commands: Tuple[Tuple[str, ...], ...]
+    commands: Tuple[Tuple[Word, ...], ...]
     needs: Tuple[str, ...] = ()
     reads: Tuple[str, ...] = ()
     stdout: Optional[str] = None
@@ -32,22 +33,6 @@ class Stage(NamedTuple):
     def lines(self, folders: Dict[str, str]) -> List[List[str]]:
         """The command lines with the folders of the stages put in."""
         return [filled(command, folders) for command in self.commands]
-
-
-def filled(content: Any, folders: Dict[str, str]) -> Any:
-    """Content with the folders of the stages put in, wherever there is text."""
-    if isinstance(content, str):
-        return content.format(**folders)
-    if isinstance(content, dict):
-        return {filled(k, folders): filled(v, folders) for k, v in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [filled(each, folders) for each in content]
-    return content
-
-
-def escaped(word: str) -> str:
-    """A word that has no placeholders."""
-    return str(word).replace("{", "{{").replace("}", "}}")
 
 
 def shell(line: List[str]) -> str:

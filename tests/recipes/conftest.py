@@ -62,4 +62,4 @@ def quick_check(monkeypatch):
         answer = json.dumps(flag_check.check(json.loads(input)))
         return subprocess.CompletedProcess(words, 0, answer, "")
 
-    monkeypatch.setattr(command.subprocess, "run", run)
+    monkeypatch.setattr(command, "captured", run)

@@ -7,8 +7,8 @@ import pytest
 
 from fairseq_eisl.recipes import flag_check
 from fairseq_eisl.recipes.command import main, open_recipes
+from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.schema import load, words
-from fairseq_eisl.recipes.stages import build
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
 

@@ -7,10 +7,11 @@ import pytest
 from fairseq.tasks import TASK_REGISTRY
 
 from fairseq_eisl.common.provenance import provenance
-from fairseq_eisl.recipes.checks import _COMPUTED
+from fairseq_eisl.recipes.checks import COMPUTED
 from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.placeholders import Folder
 from fairseq_eisl.recipes.schema import RecipeError, load
-from fairseq_eisl.recipes.stages import build
 from fairseq_eisl.recipes.sweep import cells, load_sweep
 from tests.recipes.conftest import SMOKE
 from tests.recipes.test_schema import RECIPES, SWEEPS, stand_ins
@@ -24,9 +25,15 @@ def after(command, flag):
     for i, word in enumerate(command):
         if word == flag:
             return command[i + 1]
-        if word.startswith(f"{flag}="):
+        if isinstance(word, str) and word.startswith(f"{flag}="):
             return word.split("=", 1)[1]
     return None
+
+
+def stage_of(path):
+    """The stage in whose folder a file is."""
+    (stage,) = (part.name for part in path.parts if isinstance(part, Folder))
+    return stage
 
 
 def labels(stages):
@@ -35,8 +42,8 @@ def labels(stages):
     for command in by_name["score"].commands:
         if "score" in command:
             columns = dict(pair.split("=", 1) for pair in command[command.index("--set") + 1 :])
-            training = after(command, "--training-log")[1:].split("}")[0]
-            generation = after(command, "--log")[1:].split("}")[0]
+            training = stage_of(after(command, "--training-log"))
+            generation = stage_of(after(command, "--log"))
             commands = (by_name[name].commands[-1] for name in (training, generation))
             yield (columns, *commands)
 
@@ -105,7 +112,7 @@ def test_a_training_may_have_a_noise_of_its_own():
     first, second = (columns for columns, _, _ in labels(stages))
     assert "noise_seed" not in first and second["noise_seed"] == "7"
     (test,) = [command for command in stages[-1].commands if "significance" in command]
-    assert not [word for word in test if word.startswith("noise=")]  # it is of both systems
+    assert not [word for word in test if str(word).startswith("noise=")]  # it is of both systems
 
 
 @pytest.mark.parametrize(
@@ -155,7 +162,7 @@ def test_names_of_columns_that_scoring_computes_are_known(tmp_path):
         header = next(csv.reader(f))
     own = {"system", "noise", "seed", "test_set", "model", "recipe", "command", "cell"}
     missing = {n for n in [*header, *provenance()] if not n.endswith("_signature")}
-    assert missing - _COMPUTED - own <= {"arch", "training_commit"}, missing - _COMPUTED - own
+    assert missing - COMPUTED - own <= {"arch", "training_commit"}, missing - COMPUTED - own
 
 
 def test_a_papers_number_of_raw_data_is_not_shown_beside_noise(tmp_path):

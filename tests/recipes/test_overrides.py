@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
+from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.schema import RecipeError, load, run_name
-from fairseq_eisl.recipes.stages import build
-from fairseq_eisl.recipes.sweep import as_table
+from fairseq_eisl.recipes.sweep_results import as_table
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
 
@@ -113,7 +113,7 @@ def test_rows_and_title_say_what_was_changed():
     score = build(recipe)[-1].commands[0]
     assert "overrides=noise=blank:0.3 generate.beam=2 data.folder=." in score
     assert "recipe=multi30k_small_repeat50" in score
-    assert not [word for word in build(load(SMALL))[-1].commands[0] if "overrides" in word]
+    assert not [word for word in build(load(SMALL))[-1].commands[0] if "overrides" in str(word)]
     long = load(SMALL, [f"data.test_set={'x' * 300}"])
     assert len(long.title) < 200
 

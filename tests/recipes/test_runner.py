@@ -92,7 +92,7 @@ def test_killed_at_five_random_moments_it_ends_with_the_same_rows(undisturbed, t
 LATE = """
 import sys
 from fairseq_eisl.recipes.runner import Runner
-from fairseq_eisl.recipes.stages import Stage
+from fairseq_eisl.recipes.stage import Stage
 command = "import time; print('first', flush=True); time.sleep(4); print('second', flush=True)"
 Runner([Stage("slow", (("python", "-c", command),))], sys.argv[1]).run(sys.argv[1], None)
 """

@@ -5,9 +5,10 @@ import re
 import pytest
 
 from fairseq_eisl.recipes.command import main, open_recipes
+from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.placeholders import CHECKOUT, OUT
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError, load, words
-from fairseq_eisl.recipes.stages import build
 from fairseq_eisl.recipes.sweep import cells, load_sweep
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
@@ -105,6 +106,44 @@ def test_bases_in_a_circle(write):
         load(str(path))
 
 
+def test_bases_of_a_list_lie_one_above_the_other(write):
+    """Later files override earlier ones, and each brings its own bases."""
+    write("one.yaml", f"base: {SMOKE}\nseed: 3\nnoise: none\nflags: {{dropout: 0.3}}\n")
+    write("two.yaml", "base: three.yaml\nseed: 4\ntrain: {ce: {flags: {lr: 1}}}\n")
+    write("three.yaml", "seed: 5\nmodel_name: three\n")
+    path = write("top.yaml", "base: [one.yaml, two.yaml]\nname: top\n")
+    recipe = load(str(path))
+    assert (recipe.name, recipe.seed, recipe.noise) == ("top", 4, "none")
+    assert (recipe.model_name, recipe.flags.dropout, recipe.train.ce.flags.lr) == ("three", 0.3, 1)
+    path.write_text("base: [two.yaml, one.yaml]\nname: top\n")
+    recipe = load(str(path))
+    assert (recipe.seed, recipe.model_name) == (3, "transformer-2x64")
+
+
+def test_a_base_that_is_reached_twice_takes_nothing_back(write):
+    write("low.yaml", f"base: {SMOKE}\nseed: 3\n")
+    write("one.yaml", "base: low.yaml\nseed: 4\n")
+    write("two.yaml", "base: low.yaml\nmodel_name: two\n")
+    recipe = load(str(write("top.yaml", "base: [one.yaml, two.yaml]\nname: top\n")))
+    assert (recipe.seed, recipe.model_name) == (4, "two")
+
+
+@pytest.mark.parametrize("bases", ["[low.yaml, a.yaml]", "[b.yaml, low.yaml]"])
+def test_a_circle_of_a_list_is_one_line(write, capsys, bases):
+    write("low.yaml", f"base: {SMOKE}\n")
+    write("b.yaml", "base: [low.yaml, a.yaml]\n")
+    path = write("a.yaml", f"base: {bases}\nname: a\n")
+    assert main(["plan", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "each other's base: " in line and line.endswith("a.yaml")
+
+
+def test_a_missing_file_of_a_list_is_named(write):
+    path = write("top.yaml", f"base: [{SMOKE}, nowhere.yaml]\nname: top\n")
+    with pytest.raises(RecipeError, match=r"top.yaml: base: .*nowhere.yaml: there is no such file"):
+        load(str(path))
+
+
 def test_the_papers_numbers_are_shown_for_their_noise_only():
     path = str(ROOT / "configs/multi30k/repeat50_small.yaml")
     for noise, shown in (("repeat:0.5", True), ("blank:0.3", False)):
@@ -126,7 +165,7 @@ def test_a_corpus_of_ones_own(tmp_path):
     overrides += ["data.source=nl", "data.target=fy", "data.monolingual=true"]
     recipe = load(str(ROOT / "configs/base/multi30k_small.yaml"), overrides)
     (line,) = build(recipe)[0].commands
-    script, out = "{root}/scripts/prepare/text.sh", "{out}"
+    script, out = CHECKOUT / "scripts/prepare/text.sh", OUT
     expected = ["bash", script, out, "nl", "fy", "--size", "9", "--monolingual", "--data"]
     assert list(line) == [*expected, str(tmp_path)]
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairseq_eisl.recipes import stages
+from fairseq_eisl.recipes.commands.shared import script
 from tests.toy import ROOT
 
 PREPARE = ROOT / "scripts/prepare"
@@ -19,7 +19,7 @@ def test_every_file_that_a_script_names_is_read(name):
     named = set(re.findall(r"(?:ROOT|HERE)[^\s\"]*/([\w.]+\.(?:py|sh|sha256))", text))
     if re.search(r"^\s*(?:\[.*\|\| )?sentences ", text, re.MULTILINE):  # of lib/common.sh
         named.add("sentences.py")
-    files = stages._script(name)[1]
+    files = script(name)[1]
     assert named - {"common.sh"} <= {file.rsplit("/", 1)[1] for file in files}
     for file in files:
         assert (ROOT / file).is_file()

@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+from fairseq_eisl.recipes.placeholders import folder
 from fairseq_eisl.recipes.processes import stopping
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError
-from fairseq_eisl.recipes.stages import Stage
+from fairseq_eisl.recipes.stage import Stage
 from tests.toy import ROOT
 
 PROGRAM = """
@@ -20,7 +21,7 @@ for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     signal.signal(each, signal.SIG_DFL)  # pytest may run with nohup or in the background
 from fairseq_eisl.recipes import command
 from fairseq_eisl.recipes.runner import Runner
-from fairseq_eisl.recipes.stages import Stage
+from fairseq_eisl.recipes.stage import Stage
 sleeper = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
 runner = Runner([Stage("slow", (("python", "-c", sleeper),))], sys.argv[1])
 command._run = lambda args: runner.run(sys.argv[1], None)
@@ -62,7 +63,7 @@ def test_a_signal_that_was_ignored_before_stays_ignored():
 def test_a_training_without_an_update_is_named_with_its_log(tmp_path):
     stages = [
         Stage("ce", (("python", "-c", "pass"),), resumes=True),
-        Stage("later", (("cat", "{ce}/checkpoint_best.pt"),), ("ce",)),
+        Stage("later", (("cat", folder("ce") / "checkpoint_best.pt"),), ("ce",)),
     ]
     with pytest.raises(RecipeError, match="^ce: .*no update.*log: ") as err:
         Runner(stages, str(tmp_path)).run(str(tmp_path / "out"), None)
@@ -91,10 +92,10 @@ def test_one_thread_unless_the_user_says_otherwise(tmp_path, monkeypatch):
 
 
 def test_a_waiting_process_is_told_who_is_at_it(tmp_path):
-    store = Runner([], str(tmp_path)).store
-    code = "import sys; from fairseq_eisl.recipes.store import Store\n"
+    store = Runner([], str(tmp_path)).cache
+    code = "import sys; from fairseq_eisl.recipes.stage_cache import StageCache\n"
     code += "def waits(holder): print(holder, flush=True); sys.exit()\n"
-    code += "with Store(sys.argv[1]).locked(sys.argv[2], waits): pass"
+    code += "with StageCache(sys.argv[1]).locked(sys.argv[2], waits): pass"
     with store.locked(store.path("a", "b"), None):
         words = [sys.executable, "-c", code, str(tmp_path), store.path("a", "b")]
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)

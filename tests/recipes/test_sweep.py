@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairseq_eisl.recipes.schema import RecipeError
-from fairseq_eisl.recipes.sweep import cells, draw, executor_parameters, load_sweep
+from fairseq_eisl.recipes.schema import RecipeError, load
+from fairseq_eisl.recipes.sweep import cells, load_sweep
+from fairseq_eisl.recipes.sweep_jobs import executor_parameters
+from fairseq_eisl.recipes.sweep_results import draw
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
 
@@ -61,8 +63,8 @@ def test_the_page_has_a_papers_numbers_that_say_where_they_come_from(
         commands.append(command)
         return SimpleNamespace(returncode=0)
 
-    monkeypatch.setattr("fairseq_eisl.recipes.sweep.is_done", lambda *_: True)
-    monkeypatch.setattr("fairseq_eisl.recipes.sweep.subprocess.run", run)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.is_done", lambda *_: True)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.captured", run)
     tests = tmp_path / "s/noise=repeat_0.3/significance.csv"
     tests.parent.mkdir(parents=True)
     tests.touch()
@@ -125,3 +127,17 @@ def test_a_place_that_cannot_hold_runs_is_refused_in_one_line(tmp_path, runs, ca
         assert main([*words, str(SMOKE), "--runs", str(tmp_path / runs)]) == 2
         out = capsys.readouterr().err
         assert out.startswith("recipes: --runs: ") and out.count("\n") == 1
+
+
+def test_a_quoted_value_of_an_axis_is_text(write):
+    """null is nothing, "null" is a word; one axis cannot have both, whose cells had one name."""
+    axes = "  columns.x: ['null', 'it''s', ' a', d]\n  average: [null]\n"
+    path = write("s.yaml", f"name: s\nrecipe: {SMOKE}\naxes:\n{axes}")
+    found = cells(load_sweep(str(path)))
+    assert [cell.name.split("_")[0] for cell in found][0] == "columns.x=null"
+    recipes = [load(str(SMOKE), cell.overrides) for cell in found]
+    assert [recipe.columns.x for recipe in recipes] == ["null", "it's", " a", "d"]
+    assert {recipe.average for recipe in recipes} == {None}
+    path.write_text(path.read_text().replace("d]", "null]"))
+    with pytest.raises(RecipeError, match="axes.columns.x: null is given twice"):
+        load_sweep(str(path))

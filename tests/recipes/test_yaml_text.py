@@ -3,8 +3,8 @@
 import pytest
 
 from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.schema import RecipeError, as_override, load, run_name
-from fairseq_eisl.recipes.stages import build
 from fairseq_eisl.recipes.sweep import cells, load_sweep
 from tests.recipes.conftest import SMOKE
 
@@ -102,7 +102,10 @@ BAD = [
     (b"variants: {a: 1}\n", "r.yaml: variants: a list is needed"),
     (b"launcher: torchrun\n", "r.yaml: launcher: a list is needed, e.g. [a, b], not 'torchrun'"),
     (b"title: {a: b}\n", "r.yaml: title: one word is needed, not {'a': 'b'}"),
-    (b"base: [a]\n", "r.yaml: base: a file is needed"),
+    (b"base: {a: b}\n", "r.yaml: base: a file or a list of files is needed, not {'a': 'b'}"),
+    (b"base: [[a]]\n", "r.yaml: base: a file or a list of files is needed, not ['a']"),
+    (b"base: [~]\n", "r.yaml: base: a file or a list of files is needed, not '~'"),
+    (b"base: [a, nofile.yaml]\n", "r.yaml: base: "),
     (b"base: nofile.yaml\n", "r.yaml: base: "),
     (b"base: r.yaml\n", "the files are each other's base: "),
     (b"base: .\n", "this is a folder"),

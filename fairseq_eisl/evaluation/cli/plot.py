@@ -25,7 +25,7 @@ def add_parser(commands) -> None:
         default="compare",
         help="compare: bars of BLEU, repetition and length; noise: BLEU against the level of "
         "noise; column: BLEU against --column; cost: time of an epoch, from "
-        "rows of scripts/benchmark_steps.py (default: %(default)s)",
+        "rows of scripts/benchmarks/steps.py (default: %(default)s)",
     )
     part.add_argument(
         "--column", metavar="NAME", help="with --kind column: pairs, ngram, or what rows have"

@@ -161,7 +161,7 @@ def _wrapped(text: str, width: int) -> List[str]:
 
 
 def check_extension(path: str) -> None:
-    """:raises ValueError: the extension of ``path`` is neither .png nor .svg."""
+    """Raises ValueError: the extension of ``path`` is neither .png nor .svg."""
     if os.path.splitext(path)[1].lower() not in EXTENSIONS:
         raise ValueError(f"{path}: a picture ends in {' or '.join(EXTENSIONS)}")
 
@@ -169,7 +169,8 @@ def check_extension(path: str) -> None:
 def check_picture(path: str) -> None:
     """Before any work: can a picture be drawn, and into this file?
 
-    :raises ValueError: matplotlib is missing or broken, or see :func:`check_extension`.
+    Raises:
+        ValueError: matplotlib is missing or broken, or see :func:`check_extension`.
     """
     check_extension(path)
     reason = why_no_pictures()
@@ -181,7 +182,8 @@ def check_picture(path: str) -> None:
 def canvas(path: str, size) -> Iterator[Any]:
     """A figure that is written to ``path``, whole, when the block ends well.
 
-    :raises ValueError: see :func:`check_picture`.
+    Raises:
+        ValueError: see :func:`check_picture`.
     """
     check_picture(path)
     import matplotlib
@@ -248,7 +250,8 @@ def _missing_letters() -> Iterator[None]:
 def coloured(names: Sequence[str]) -> Mapping[str, str]:
     """A colour a system.
 
-    :raises ValueError: too many systems for the colours.
+    Raises:
+        ValueError: too many systems for the colours.
     """
     if len(names) > len(COLOURS):
         raise ValueError(f"{len(names)} systems, at most {len(COLOURS)} have a colour")

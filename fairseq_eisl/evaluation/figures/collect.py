@@ -20,7 +20,8 @@ def check_rows(
 ) -> None:
     """Rows with the columns ``needed``, of one kind of BLEU and one value of each of ``same``.
 
-    :raises ValueError: there are none, a column is missing or empty, or several values.
+    Raises:
+        ValueError: there are none, a column is missing or empty, or several values.
     """
     if not rows:
         raise ValueError(f"no rows to {purpose}")
@@ -44,7 +45,8 @@ def by_seed(
 ) -> Dict[Key, List[Value]]:
     """What there is of each seed, in their order.
 
-    :raises ValueError: something has no row for a seed that others have; says ``where``.
+    Raises:
+        ValueError: something has no row for a seed that others have; says ``where``.
     """
     for key, values in found.items():
         lacking = ", ".join(seed for seed in seeds if seed not in values)

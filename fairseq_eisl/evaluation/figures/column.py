@@ -56,8 +56,9 @@ def column_values(rows: Sequence[Row], column: str, tests: Sequence[Row] = ()) -
     Of rows with the same three the last one counts. ``tests``: rows of ``significance``,
     which know the intervals.
 
-    :raises ValueError: a column is missing or empty, one value only, a BLEU that is no number,
-        unequal seeds, or rows that differ in more than ``column`` and are not to be compared.
+    Raises:
+        ValueError: a column is missing or empty, one value only, a BLEU that is no number,
+            unequal seeds, or rows that differ in more than ``column`` and are not to be compared.
     """
     if rows and column in _NEEDED:
         raise ValueError(f"{column} is not a column to draw BLEU against")
@@ -99,7 +100,8 @@ def draw_column(data: ColumnValues, path: str) -> None:
     beside each other over anything else; the mean of several seeds, which are dots, with error
     bars from the least to the largest; with one seed they are the interval.
 
-    :raises ValueError: too many systems for the colours, or a wrong extension.
+    Raises:
+        ValueError: too many systems for the colours, or a wrong extension.
     """
     check_extension(path)
     coloured(list(data.values))

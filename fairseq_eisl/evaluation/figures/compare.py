@@ -51,7 +51,8 @@ def compare(rows: Sequence[Row], path: str, tests: Sequence[Row] = ()) -> None:
     with one it is the interval that ``tests``, rows of ``significance``, know of its BLEU.
     PNG or SVG, by the extension of ``path``.
 
-    :raises ValueError: see :func:`comparison.compare_rows`; too many bars; a wrong extension.
+    Raises:
+        ValueError: see :func:`comparison.compare_rows`; too many bars; a wrong extension.
     """
     check_extension(path)
     data = compare_rows(rows)

@@ -38,8 +38,9 @@ def compare_rows(rows: Sequence[Row]) -> Comparison:
     Of rows with the same system, noise and seed the last one counts: rows are
     appended, the newest score stands.
 
-    :raises ValueError: a column is missing or empty, a value is no number, rows of
-        several test sets, references or kinds of BLEU, or systems with unequal seeds.
+    Raises:
+        ValueError: a column is missing or empty, a value is no number, rows of
+            several test sets, references or kinds of BLEU, or systems with unequal seeds.
     """
     check_rows(rows, _NEEDED, same=("test_set",), purpose="compare")
     reference = repetition_reference(rows)

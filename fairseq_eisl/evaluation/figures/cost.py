@@ -55,10 +55,11 @@ class Costs(NamedTuple):
 
 
 def step_costs(rows: Sequence[Row]) -> Costs:
-    """Collect rows of ``scripts/benchmark_steps.py``; of rows with the same system the last counts.
+    """Collect rows of ``scripts/benchmarks/steps.py``; of rows with the same system the last counts.
 
-    :raises ValueError: a column is missing, a time is no number above 0, or rows of different
-        kinds, sizes or machines, whose times are not to be compared.
+    Raises:
+        ValueError: a column is missing, a time is no number above 0, or rows of different
+            kinds, sizes or machines, whose times are not to be compared.
     """
     if not rows:
         raise ValueError("no rows to draw")
@@ -85,7 +86,8 @@ def step_costs(rows: Sequence[Row]) -> Costs:
 def draw_costs(data: Costs, path: str) -> None:
     """One bar a system, with its seconds and its ratio to the first.
 
-    :raises ValueError: a wrong extension.
+    Raises:
+        ValueError: a wrong extension.
     """
     check_extension(path)
     note = _note(data)

@@ -30,7 +30,8 @@ def training_curve(
     there, whichever checkpoint the stage was started from; with ``zero`` there is none, and
     trainings of about the same length share a panel.
 
-    :raises ValueError: no curves, an unknown ``start``, a wrong extension, or no matplotlib.
+    Raises:
+        ValueError: no curves, an unknown ``start``, a wrong extension, or no matplotlib.
     """
     check_extension(path)
     if start not in STARTS:

@@ -62,9 +62,10 @@ def iteration_lines(rows: Sequence[Row], tests: Sequence[Row] = ()) -> Iteration
     ``iterations`` is what ``--iter-decode-max-iter`` was: refinements after the first pass.
     ``tests``: rows of ``significance``, which know the intervals.
 
-    :raises ValueError: a column is missing or empty, iterations is no integer, a value no
-        number, two rows of the same run, unequal seeds, or rows of several test sets,
-        noises, references or kinds of BLEU.
+    Raises:
+        ValueError: a column is missing or empty, iterations is no integer, a value no
+            number, two rows of the same run, unequal seeds, or rows of several test sets,
+            noises, references or kinds of BLEU.
     """
     check_rows(rows, _NEEDED, same=("test_set", "noise"))
     named = len(values_of(rows, "arch")) > 1
@@ -124,7 +125,8 @@ def draw_iterations(data: Iterations, path: str) -> None:
     With several seeds a line is their mean, in a band from the least to the largest; with one,
     error bars are the intervals that are known of its BLEU.
 
-    :raises ValueError: too many systems for the colours, or a wrong extension.
+    Raises:
+        ValueError: too many systems for the colours, or a wrong extension.
     """
     check_extension(path)
     coloured(list(data.lines))

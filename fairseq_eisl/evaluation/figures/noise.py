@@ -45,7 +45,8 @@ def noise(data: NoiseLevels, path: str) -> None:
     Error bars go from the least seed to the largest; with one seed they are the interval.
     What a paper printed is dashed and faint, in the colour of the system of that name.
 
-    :raises ValueError: too many systems for the colours, or a wrong extension.
+    Raises:
+        ValueError: too many systems for the colours, or a wrong extension.
     """
     check_extension(path)
     groups = (data.panels, data.published)

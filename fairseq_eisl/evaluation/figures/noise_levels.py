@@ -37,7 +37,8 @@ class NoiseLevels(NamedTuple):
 def split_noise(text: str) -> Tuple[str, float]:
     """A noise of one type, ``type:level``; no noise has the type ``""`` and the level 0.
 
-    :raises ValueError: a mixture of several, or no level.
+    Raises:
+        ValueError: a mixture of several, or no level.
 
     >>> split_noise("repeat:0.3"), split_noise("shuffle:all"), split_noise("none")
     (('repeat', 0.3), ('shuffle', inf), ('', 0.0))
@@ -56,7 +57,7 @@ def split_noise(text: str) -> Tuple[str, float]:
 
 
 def check_noises(rows: Sequence[Row]) -> None:
-    """:raises ValueError: a noise of ``rows`` is no single ``type:level``; says of which row."""
+    """Raises ValueError: a noise of ``rows`` is no single ``type:level``; says of which row."""
     for line, row in enumerate(rows, 1):
         try:
             split_noise(row["noise"])
@@ -96,9 +97,10 @@ def noise_lines(
     which those are kept whose type of noise occurs in ``rows``. ``tests``: rows of
     ``significance``, which know the intervals.
 
-    :raises ValueError: a column is missing or empty, a noise that is no ``type:level``,
-        nothing but clean rows, a BLEU that is no number, unequal seeds, or rows of several
-        test sets or kinds of BLEU.
+    Raises:
+        ValueError: a column is missing or empty, a noise that is no ``type:level``,
+            nothing but clean rows, a BLEU that is no number, unequal seeds, or rows of several
+            test sets or kinds of BLEU.
     """
     check_rows(rows, _NEEDED, same=_SAME, may_be_empty=("noise",))
     seeds = values_of(rows, "seed")

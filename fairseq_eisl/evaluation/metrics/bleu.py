@@ -32,7 +32,8 @@ def bleu(
     the Multi30k experiments; for plain text use ``13a``. The two are different
     scores and never compared.
 
-    :raises ValueError: unequal counts, no sentences, or an unknown tokenizer.
+    Raises:
+        ValueError: unequal counts, no sentences, or an unknown tokenizer.
 
     >>> score = bleu(["a man rides a bike ."], ["a man rides a bike ."])
     >>> round(score.score, 1), score.signature.split("|version")[0]

@@ -24,7 +24,8 @@ _LANGUAGE = Flag(
 def detokenize(texts: Sequence[str], language: str = "en") -> List[str]:
     """Moses-tokenised text to plain text, by sacremoses.
 
-    :raises ValueError: sacremoses is not installed.
+    Raises:
+        ValueError: sacremoses is not installed.
     """
     try:
         from sacremoses import MosesDetokenizer
@@ -44,7 +45,8 @@ def detokenized_bleu(
 
     The signature goes on with who detokenised: ``|detok:sacremoses-en-0.2.0``.
 
-    :raises ValueError: sacremoses is not installed, unequal counts, or no sentences.
+    Raises:
+        ValueError: sacremoses is not installed, unequal counts, or no sentences.
     """
     check_pairs(hypotheses, references)
     result = bleu(detokenize(hypotheses, language), references, "13a", lowercase)

@@ -16,8 +16,9 @@ def bleurt(hypotheses: Sequence[str], references: Sequence[str], checkpoint: str
     ``checkpoint``: an unpacked folder such as BLEURT-20. The scores of two checkpoints
     are not comparable; the signature names the folder.
 
-    :raises ValueError: no such folder or no checkpoint in it, bleurt is not installed or fails,
-        unequal counts, or no sentences.
+    Raises:
+        ValueError: no such folder or no checkpoint in it, bleurt is not installed or fails,
+            unequal counts, or no sentences.
     """
     check_pairs(hypotheses, references)
     if not os.path.isdir(checkpoint):

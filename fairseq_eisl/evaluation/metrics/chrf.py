@@ -11,7 +11,8 @@ from .texts import Score, check_pairs
 def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
     """Corpus chrF2 by sacrebleu, 0 to 100: characters up to order 6, whitespace left out.
 
-    :raises ValueError: unequal counts, or no sentences.
+    Raises:
+        ValueError: unequal counts, or no sentences.
 
     >>> round(chrf(["a man rides a bike ."], ["a man rides a bike ."]).score, 1)
     100.0

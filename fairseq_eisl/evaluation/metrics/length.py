@@ -10,7 +10,8 @@ from .texts import WORD_SIGNATURE, WORDS, check_pairs, words_of
 def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Words of all hypotheses divided by words of all references; NaN if those have none.
 
-    :raises ValueError: unequal counts, or no sentences.
+    Raises:
+        ValueError: unequal counts, or no sentences.
 
     >>> length_ratio(["a b c"], ["a b"])
     1.5
@@ -25,7 +26,8 @@ def length_error(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
     What is too short here and too long there does not cancel, as in :func:`length_ratio`.
 
-    :raises ValueError: unequal counts, or no sentences.
+    Raises:
+        ValueError: unequal counts, or no sentences.
 
     >>> length_error(["a b c", "a"], ["a b", "a b c"])
     1.5

@@ -38,14 +38,14 @@ class Signature(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A flag of ``score``. in_run: what a recipe gives it, ``{training}`` and ``{translation}``
-    being the folders of the system's stages; empty where it gives none."""
+    """A flag of ``score``. in_run: what a recipe gives it, a file in the folder of the system's
+    stage ``training`` or ``translation``; None where it gives nothing."""
 
     name: str
     metavar: str
     help: str
     default: Optional[str] = None
-    in_run: str = ""
+    in_run: Optional[Tuple[str, str]] = None
 
     def value(self, options: argparse.Namespace) -> Optional[str]:
         return getattr(options, self.name.lstrip("-").replace("-", "_"), self.default)
@@ -94,7 +94,8 @@ _METRICS: Dict[str, Metric] = {}
 def register(metric: Metric) -> Metric:
     """Add a metric; from outside, before a command runs.
 
-    :raises ValueError: it has no column, or there is one of its name or with one of its columns.
+    Raises:
+        ValueError: it has no column, or there is one of its name or with one of its columns.
     """
     if not metric.columns:
         raise ValueError(f"{metric.name}: a metric needs a column")

@@ -15,7 +15,8 @@ def asked(job: Job) -> List[Metric]:
 def scores(job: Job) -> Dict[str, str]:
     """The columns of a row; a signature stands behind the last metric that has it.
 
-    :raises Refused: names the flag of a metric that cannot be computed.
+    Raises:
+        Refused: names the flag of a metric that cannot be computed.
     """
     metrics = asked(job)
     found = {}

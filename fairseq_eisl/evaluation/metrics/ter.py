@@ -14,7 +14,8 @@ def ter(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = 
     Case counts unless ``lowercase``, as in the other scores; sacrebleu's own command
     lower-cases for TER alone, and its signature says so.
 
-    :raises ValueError: unequal counts, or no sentences.
+    Raises:
+        ValueError: unequal counts, or no sentences.
 
     >>> round(ter(["a man rides bike ."], ["a man rides a bike ."]).score, 1)
     16.7

@@ -22,7 +22,7 @@ class Score(NamedTuple):
 
 
 def words_of(texts: Sequence[str]) -> List[List[str]]:
-    """:raises ValueError: one string instead of a list."""
+    """Raises ValueError: one string instead of a list."""
     if isinstance(texts, str):
         raise ValueError("a list of sentences is needed, not one string")
     return [text.split() for text in texts]
@@ -34,7 +34,7 @@ def percentage(part: int, whole: int) -> float:
 
 
 def check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """:raises ValueError: unequal counts, no sentences, or one string instead of a list."""
+    """Raises ValueError: unequal counts, no sentences, or one string instead of a list."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError("lists of sentences are needed, not one string")
     if len(hypotheses) != len(references):

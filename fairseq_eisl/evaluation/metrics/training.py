@@ -9,7 +9,7 @@ _LOG = Flag(
     "--training-log",
     "FILE",
     "the system's log of fairseq-train: adds training_seconds and updates",
-    in_run="{training}/log",
+    in_run=("training", "log"),
 )
 
 

@@ -30,8 +30,9 @@ def read_generation_log(path: str) -> GenerationLog:
     Takes D lines (detokenised) where the log has any, else H lines. Of an n-best
     list the first hypothesis counts, fairseq writes the best one first.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: no hypotheses, or ids that are missing or occur twice.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: no hypotheses, or ids that are missing or occur twice.
     """
     return parse_generation_log(read_lines(path), path)
 

@@ -13,8 +13,9 @@ NOISE = ("noise", "system", "bleu")
 def read_published(path: str, columns: Sequence[str]) -> List[Row]:
     """Rows with the ``columns`` (:data:`TABLE` or :data:`NOISE`), all filled, bleu a number.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: it is no such table.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no such table.
     """
     rows = read_rows(path)
     if not rows:

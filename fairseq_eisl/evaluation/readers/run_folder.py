@@ -7,14 +7,11 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ...common.files import read_lines
 from ...common.rows import Row, check_columns, read_rows
+from ...common.run_files import NEEDED_COLUMNS, REPORT, REPORT_KEYS, ROWS, TESTS
 from ..intervals import read_tests
 from .generation_log import read_generation_log
 from .inputs import check_words
 from .training_log import Curve, read_curve
-
-ROWS, REPORT, TESTS = "rows.csv", "report.json", "significance.csv"
-_KEYS = ("title", "settings", "commands", "source", "reference", "systems", "curves")
-_NEEDED = ("system", "bleu", "bleu_signature")
 
 
 class Run(NamedTuple):
@@ -42,8 +39,9 @@ def read_run(folder: str, plain_words: bool = False) -> Run:
 
     ``plain_words``: its texts are, even where some look like pieces of words.
 
-    :raises OSError: a file cannot be read.
-    :raises ValueError: a file is not what it should be, or texts of unequal line counts.
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is not what it should be, or texts of unequal line counts.
     """
     rows = _read_rows(os.path.join(folder, ROWS))
     tests = os.path.join(folder, TESTS)
@@ -93,7 +91,7 @@ def _read_rows(path: str) -> List[Row]:
     if not rows:
         raise ValueError(f"{path}: there is a header but no row")
     try:
-        check_columns(rows, _NEEDED)
+        check_columns(rows, NEEDED_COLUMNS)
     except ValueError as err:
         raise ValueError(f"{path}: {err}") from None
     return rows
@@ -108,10 +106,10 @@ def _read_report(path: str) -> Dict[str, Any]:
     except json.JSONDecodeError as err:
         raise ValueError(f"{path}: no JSON ({err})") from None
     if not isinstance(about, dict):
-        raise ValueError(f"{path}: an object with {', '.join(_KEYS)} is needed")
-    unknown = [key for key in about if key not in _KEYS]
+        raise ValueError(f"{path}: an object with {', '.join(REPORT_KEYS)} is needed")
+    unknown = [key for key in about if key not in REPORT_KEYS]
     if unknown:
-        raise ValueError(f"{path}: no key {', '.join(unknown)}; there is {', '.join(_KEYS)}")
+        raise ValueError(f"{path}: no key {', '.join(unknown)}; there is {', '.join(REPORT_KEYS)}")
     for key, value in about.items():
         if not _CHECKS[key](value):
             raise ValueError(f"{path}: {key} must be {_KINDS[key]}, not {json.dumps(value)[:60]}")

@@ -94,7 +94,8 @@ def leftovers(texts: Sequence[str], references: Sequence[str] = ()) -> Iterator[
 def check_pieces(texts: Sequence[str], name: str, references: Sequence[str] = ()) -> None:
     """Refuse texts that hold subword pieces, or words that a wrong removal glued together.
 
-    :raises ValueError: names the first sentence, the right option, and the flag to go on with.
+    Raises:
+        ValueError: names the first sentence, the right option, and the flag to go on with.
     """
     for what in leftovers(texts, references):
         raise ValueError(f"{name}: {what}; if these are plain words, {FLAG}")

@@ -25,8 +25,9 @@ def read_curve(path: str, metric: str = "bleu", subset: str = "valid") -> Curve:
 
     A resumed run that validates an update again overrules what came before.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: no validations, or none with the metric.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: no validations, or none with the metric.
     """
     found: Dict[int, float] = {}
     validations = 0
@@ -107,8 +108,9 @@ def training_effort(path: str) -> Dict[str, str]:
     logs of format simple, tqdm or json. The threads are OMP_NUM_THREADS of all starts, as a
     recipe's log says.
 
-    :raises OSError: the file cannot be read.
-    :raises ValueError: there is no number of updates in it.
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: there is no number of updates in it.
     """
     lines = read_lines(path)
     seconds, updates = [], []

@@ -40,7 +40,8 @@ def report(
 
     The same runs give the same page.
 
-    :raises ValueError: no runs, or rows with a BLEU that is no number.
+    Raises:
+        ValueError: no runs, or rows with a BLEU that is no number.
     """
     if not runs:
         raise ValueError("no runs to report")
@@ -188,7 +189,7 @@ def _noise(
 
 
 def _together(runs: Sequence[Run]) -> List[Row]:
-    """:raises ValueError: two runs have rows of the same system, noise and seed."""
+    """Raises ValueError: two runs have rows of the same system, noise and seed."""
     owner: Dict[Tuple[str, ...], int] = {}
     for i, run in enumerate(runs):
         for row in run.rows:

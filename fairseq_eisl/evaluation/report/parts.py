@@ -45,7 +45,8 @@ def results(rows: Sequence[Row]) -> str:
 def significance(rows: Sequence[Row]) -> str:
     """What a paired bootstrap says of each system's BLEU, and how it was drawn.
 
-    :raises ValueError: a mean or margin that is no number.
+    Raises:
+        ValueError: a mean or margin that is no number.
     """
     columns = ("noise", "iterations", "length_candidates")
     told = [name for name in columns if not _same(rows, name)]

@@ -4,14 +4,14 @@ import os
 
 import torch
 
+from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.schema import load
-from fairseq_eisl.recipes.stages import build
-from fairseq_eisl.recipes.store import Store, mend_last_checkpoint
+from fairseq_eisl.recipes.stage_cache import StageCache, mend_last_checkpoint
 from tests.recipes.conftest import SMOKE
 
 
 def keys(tmp_path, *overrides):
-    return Store(str(tmp_path)).keys(build(load(str(SMOKE), overrides)))
+    return StageCache(str(tmp_path)).keys(build(load(str(SMOKE), overrides)))
 
 
 def changed(tmp_path, *overrides):

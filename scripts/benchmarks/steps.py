@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Time of whole training steps with EISL, against cross entropy and the released way, in one run.
 
-    python scripts/benchmark_steps.py --out rows.csv
-    python scripts/benchmark_steps.py --kinds ar --batch 16 --length 32 --repeats 5
+    python scripts/benchmarks/steps.py --out rows.csv
+    python scripts/benchmarks/steps.py --kinds ar --batch 16 --length 32 --repeats 5
 
 A step is forward and backward of a small model (3+3 layers, 128 wide) on random sentences:
   ar     a Transformer: fairseq's label-smoothed cross entropy, EISL of several orders (decoding
@@ -14,23 +14,20 @@ Systems take turns, so that a slow moment hits them alike; medians. ``epoch_s`` 
 29,000 sentences of Multi30k at that batch.
 """
 
-import argparse
 import statistics
-import sys
-import time
 from argparse import Namespace
+from functools import partial
 from types import SimpleNamespace
 
 import torch
-from benchmark_losses import released, synchronise
+from common import known, parser_of, q20, q80, report, seconds_of, taking_turns
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.criterions.nat_loss import LabelSmoothedDualImitationCriterion
 from fairseq.data import Dictionary
 from fairseq.models.nat.cmlm_transformer import CMLMNATransformerModel, cmlm_base_architecture
 from fairseq.models.transformer import TransformerModel, base_architecture
+from losses import released
 
-from fairseq_eisl.common.provenance import provenance
-from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.criterions.eisl import EISLCriterion, EISLCriterionConfig
 from fairseq_eisl.decoding.fairseq.candidates import decode
 from fairseq_eisl.losses import eisl_loss, exact_autoregressive_eisl
@@ -136,11 +133,7 @@ def systems(kind, task):
 def train_step(loss_of, model, sample, device):
     """Seconds of forward and backward."""
     model.zero_grad(set_to_none=True)
-    synchronise(device)
-    start = time.perf_counter()
-    loss_of(model, sample).backward()
-    synchronise(device)
-    return time.perf_counter() - start
+    return seconds_of(lambda: loss_of(model, sample).backward(), device)
 
 
 def evaluations(task, model, sample):
@@ -177,33 +170,18 @@ def measured(kind, args):
         model.eval()
         with torch.no_grad():
             calls = evaluations(task, model, sample)
-
-        def step(name):
-            synchronise(device)
-            start = time.perf_counter()
-            with torch.no_grad():
-                calls[name]()
-            synchronise(device)
-            return time.perf_counter() - start
-
+            steps = {name: partial(seconds_of, call, device) for name, call in calls.items()}
+            times = taking_turns(steps, args.repeats, kind)
     else:
-        calls = systems(kind, task)
-
-        def step(name):
-            return train_step(calls[name], model, sample, device)
-
-    times = {name: [] for name in calls}
-    for repeat in range(args.repeats + 1):
-        for name in calls:
-            seconds = step(name)
-            if repeat:  # the first one warms up
-                times[name].append(seconds)
-        print(f"\r{kind}: {repeat}/{args.repeats}", end="", file=sys.stderr)
-    print(file=sys.stderr)
+        steps = {
+            name: partial(train_step, loss_of, model, sample, device)
+            for name, loss_of in systems(kind, task).items()
+        }
+        times = taking_turns(steps, args.repeats, kind)
     base = statistics.median(next(iter(times.values())))
     rows = []
     for name, seconds in times.items():
-        median, ordered = statistics.median(seconds), sorted(seconds)
+        median = statistics.median(seconds)
         rows.append(
             {
                 "kind": kind,
@@ -212,9 +190,10 @@ def measured(kind, args):
                 "length": args.length,
                 "vocabulary": args.vocabulary,
                 "dtype": args.dtype,
+                "beside": "none",
                 "step_ms": f"{1e3 * median:.1f}",
-                "step_ms_q20": f"{1e3 * ordered[int(0.2 * (len(ordered) - 1))]:.1f}",
-                "step_ms_q80": f"{1e3 * ordered[round(0.8 * (len(ordered) - 1))]:.1f}",
+                "step_ms_q20": f"{1e3 * q20(seconds):.1f}",
+                "step_ms_q80": f"{1e3 * q80(seconds):.1f}",
                 "ratio_to_first": f"{median / base:.3f}",
                 "epoch_s": f"{median * SENTENCES / args.batch:.0f}",
             }
@@ -223,17 +202,13 @@ def measured(kind, args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__.splitlines()[0], repeats=5)
     parser.add_argument("--kinds", default="ar,nat,exact", help="ar, nat, exact, joined by commas")
     parser.add_argument("--batch", type=int, default=64, help="sentences")
     parser.add_argument(
         "--length", type=int, default=32, help="tokens a sentence, its end among them"
     )
     parser.add_argument("--vocabulary", type=int, default=4000)
-    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", help="a CSV file of rows; appended to")
     args = parser.parse_args()
     for name, least in (("batch", 1), ("length", 2), ("vocabulary", 10), ("repeats", 1)):
         if getattr(args, name) < least:
@@ -242,15 +217,10 @@ def main():
     unknown = [kind for kind in kinds if kind not in ("ar", "nat", "exact")]
     if unknown:
         parser.error(f"--kinds: {', '.join(unknown)} is unknown; choose from ar, nat, exact")
-    known = {**provenance(), "threads": torch.get_num_threads()}
-    rows = [{**row, **known} for kind in kinds for row in measured(kind, args)]
+    settings = known()
+    rows = [{**row, **settings} for kind in kinds for row in measured(kind, args)]
     shown = ["kind", "system", "step_ms", "step_ms_q20", "step_ms_q80", "ratio_to_first", "epoch_s"]
-    widths = [max(len(row[name]) for row in [*rows, {n: n for n in shown}]) for name in shown]
-    for row in [{n: n for n in shown}, *rows]:
-        print("  ".join(row[name].ljust(width) for name, width in zip(shown, widths)).rstrip())
-    if args.out:
-        for row in rows:
-            append_row(args.out, row)
+    report(rows, shown, args.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Time and memory of EISL from a model's last features or logits, against its peers, in one run.
 
-    python scripts/benchmark_losses.py --out rows.csv
-    python scripts/benchmark_losses.py --sizes 64x32x10000 --ngrams 2,3,4 --repeats 9
+    python scripts/benchmarks/losses.py --out rows.csv
+    python scripts/benchmarks/losses.py --sizes 64x32x10000 --ngrams 2,3,4 --repeats 9
 
 For every size (B x T x V): loss and backward from logits, medians over interleaved repeats;
 and the peak of memory above the logits, each system in a process of its own (on Linux). The
@@ -23,12 +23,21 @@ import time
 from contextlib import contextmanager
 
 import torch
+from common import (
+    known,
+    orders_of,
+    parser_of,
+    peak_memory,
+    q20,
+    q80,
+    report,
+    synchronise,
+    taking_turns,
+)
 from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from torch.nn import functional as F
 
-from fairseq_eisl.common.provenance import provenance
-from fairseq_eisl.common.rows import append_row
 from fairseq_eisl.losses import EISLOptions, eisl_feature_terms, eisl_logit_terms
 
 WIDTH = 512  # of the features
@@ -164,43 +173,26 @@ def beside(what):
         busy.wait()
 
 
-def synchronise(device):
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def peak_memory(name, size, ngrams, dtype, device):
+def memory_of(name, size, ngrams, dtype, device):
     """Bytes above the inputs at the peak of one step, in this process."""
     work = Work(name, size, ngrams, dtype, device)
     # Memory of the first call of anything (thread pools, caches) is nobody's price.
     Work(name, (2, 8, 100), ngrams, dtype, device).step()
     inputs = list(work.leaves)
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-    else:
-        with open("/proc/self/clear_refs", "w") as f:
-            f.write("5")  # the peak starts anew
-        before = status("VmRSS")
-    loss = {**SYSTEMS, **FEATURES}[name](*inputs, work.targets, ngrams)
-    grads = torch.autograd.grad(loss, inputs)
-    assert all(grad is not None for grad in grads)
-    after = torch.cuda.max_memory_allocated() if device.type == "cuda" else status("VmHWM")
-    return after - before
 
+    def step():
+        loss = {**SYSTEMS, **FEATURES}[name](*inputs, work.targets, ngrams)
+        grads = torch.autograd.grad(loss, inputs)
+        assert all(grad is not None for grad in grads)
 
-def status(key):
-    with open("/proc/self/status") as f:
-        line = next(line for line in f if line.startswith(key + ":"))
-    return int(line.split()[1]) * 1024
+    return peak_memory(step, device)
 
 
 def measured_memory(name, size, args):
     """The same, on a CPU in a process of its own; on CUDA the allocator knows."""
     if args.device == "cuda":
         dtype, device = getattr(torch, args.dtype), torch.device(args.device)
-        return peak_memory(name, size, orders_of(args.ngrams), dtype, device)
+        return memory_of(name, size, orders_of(args.ngrams), dtype, device)
     command = [sys.executable, __file__, "--memory-of", name, "--sizes", "x".join(map(str, size))]
     command += ["--ngrams", args.ngrams, "--dtype", args.dtype, "--device", args.device]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -210,41 +202,40 @@ def measured_memory(name, size, args):
 
 
 def rows_of(size, names, ngrams, args, beside_what="none"):
-    """Rows of one size; all systems take turns, so that a slow moment hits them alike."""
+    """Rows of one size; all systems take turns."""
     dtype, device = getattr(torch, args.dtype), torch.device(args.device)
-    works = {name: Work(name, size, ngrams, dtype, device) for name in names}
-    times = {name: [] for name in names}
+    shown = "x".join(map(str, size))
+    steps = {name: Work(name, size, ngrams, dtype, device).step for name in names}
     with beside(beside_what):
-        for repeat in range(args.repeats + 1):
-            for name, work in works.items():
-                seconds = work.step()
-                if repeat:  # the first one warms up
-                    times[name].append(seconds)
-            done = f"{'x'.join(map(str, size))}, beside {beside_what}: {repeat}/{args.repeats}"
-            print(f"\r{done}", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    del works
+        times = taking_turns(steps, args.repeats, f"{shown}, beside {beside_what}")
+    del steps
     logits = size[0] * size[1] * size[2] * torch.finfo(dtype).bits // 8
     rows = []
     for name in names:
-        total = sorted(both for _, both in times[name])
+        total = [both for _, both in times[name]]
         rows.append(
             {
                 "system": name,
-                "size": "x".join(map(str, size)),
+                "size": shown,
                 "ngrams": args.ngrams,
                 "dtype": args.dtype,
                 "beside": beside_what,
                 "forward_ms": 1e3 * statistics.median(forward for forward, _ in times[name]),
                 "total_ms": 1e3 * statistics.median(total),
-                "total_ms_q20": 1e3 * total[int(0.2 * (len(total) - 1))],
-                "total_ms_q80": 1e3 * total[round(0.8 * (len(total) - 1))],
+                "total_ms_q20": 1e3 * q20(total),
+                "total_ms_q80": 1e3 * q80(total),
                 # Memory does not depend on the neighbours.
                 "peak_logits": measured_memory(name, size, args) / logits
                 if beside_what == "none"
                 else "",
             }
         )
+    add_ratios(rows)
+    return rows
+
+
+def add_ratios(rows):
+    """To the rows of one size those to the other losses."""
     by_name = {row["system"]: row for row in rows}
     for row in rows:
         for base, short in zip(BASES[row["system"] in FEATURES], ("ce", "released")):
@@ -253,13 +244,6 @@ def rows_of(size, names, ngrams, args, beside_what="none"):
                 # At tiny sizes a peak may be too small for the system to have noticed.
                 ratio = row[key] / by_name[base][key] if base and by_name[base][key] else ""
                 row[f"{what}_to_{short}"] = ratio
-    return rows
-
-
-def orders_of(text):
-    if not all(n.isdecimal() and int(n) > 0 for n in text.split(",")):
-        raise SystemExit(f"--ngrams: numbers of 1 or more joined by commas, not {text!r}")
-    return tuple(int(n) for n in text.split(","))
 
 
 def sizes_of(text):
@@ -273,13 +257,9 @@ def sizes_of(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__.splitlines()[0], repeats=7)
     parser.add_argument("--sizes", default="64x32x10000,32x40x32000", help="BxTxV, several by ,")
     parser.add_argument("--ngrams", default="2,3,4")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--out", help="a CSV file of rows; appended to")
     parser.add_argument(
         "--beside",
         default="",
@@ -296,24 +276,17 @@ def main():
         raise SystemExit(f"--beside: choose from {', '.join(BESIDE)}, not {args.beside!r}")
     if args.memory_of:
         dtype, device = getattr(torch, args.dtype), torch.device(args.device)
-        print(peak_memory(args.memory_of, sizes[0], ngrams, dtype, device))
+        print(memory_of(args.memory_of, sizes[0], ngrams, dtype, device))
         return
     torch.manual_seed(1)
-    known = {**provenance(), "threads": torch.get_num_threads()}
+    settings = known()
     rows = []
-    for size in sizes:
-        for what, names in itertools.product(neighbours, (SYSTEMS, FEATURES)):
-            for row in rows_of(size, list(names), ngrams, args, what):
-                rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
-                rows.append({**rounded, **known})
+    for size, what, names in itertools.product(sizes, neighbours, (SYSTEMS, FEATURES)):
+        for row in rows_of(size, list(names), ngrams, args, what):
+            rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
+            rows.append({**rounded, **settings})
     shown = ["system", "size", "beside", "forward_ms", "total_ms", "time_to_ce", "time_to_released"]
-    shown += ["peak_logits", "memory_to_ce"]
-    widths = [max(len(str(row[name])) for row in [*rows, {n: n for n in shown}]) for name in shown]
-    for row in [{n: n for n in shown}, *rows]:
-        print("  ".join(str(row[name]).ljust(w) for name, w in zip(shown, widths)))
-    if args.out:
-        for row in rows:
-            append_row(args.out, row)
+    report(rows, [*shown, "peak_logits", "memory_to_ce"], args.out)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import pytest
 
+from fairseq_eisl.common.run_files import TESTS
+from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.placeholders import OUT
 from fairseq_eisl.recipes.schema import load
-from fairseq_eisl.recipes.stages import build
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
 
@@ -16,7 +18,7 @@ def test_pictures_have_the_tests_that_were_made_before_them(config):
         kind = command[3]
         made = made or kind == "significance"
         if kind in ("plot", "iterations"):
-            assert made and command[command.index("--tests") + 1] == "{out}/significance.csv"
+            assert made and command[command.index("--tests") + 1] == OUT / TESTS
             drawn += 1
         # What a recipe scores are words, whatever they look like.
         assert ("--plain-words" in command) == (kind in ("score", "significance", "report"))

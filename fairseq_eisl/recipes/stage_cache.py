@@ -15,15 +15,16 @@ import shutil
 import socket
 import time
 import zipfile
-from typing import Dict, Iterator, List, Sequence, TextIO
+from typing import Any, Dict, Iterator, List, Sequence, TextIO
 
-from .schema import RecipeError
-from .stages import Stage
+from .errors import RecipeError
+from .placeholders import Deferred
+from .stage import Stage
 
 STAMP = "stage.json"
 
 
-class Store:
+class StageCache:
     """The stages of all recipes below one folder."""
 
     def __init__(self, runs: str):
@@ -34,9 +35,9 @@ class Store:
         keys: Dict[str, str] = {}
         for stage in stages:
             content = {
-                "commands": stage.commands,
+                "commands": _spelt(stage.commands),
                 "stdout": stage.stdout,
-                "files": stage.files,
+                "files": _spelt(stage.files),
                 "needs": {name: keys[name] for name in stage.needs},
                 "reads": [_digest(path) for path in stage.reads],
             }
@@ -139,6 +140,20 @@ def _is_whole(path: str) -> bool:
             return archive.testzip() is None
     except (zipfile.BadZipFile, OSError):
         return False
+
+
+def _spelt(content: Any) -> Any:
+    """Commands and files as they have always been hashed: a folder is ``{name}``, and a brace is
+    two of them. Spelt otherwise, stages that are done would be run again."""
+    if isinstance(content, Deferred):
+        return "".join(_spelt(p) if isinstance(p, str) else f"{{{p.name}}}" for p in content.parts)
+    if isinstance(content, str):
+        return content.replace("{", "{{").replace("}", "}}")
+    if isinstance(content, dict):
+        return {_spelt(key): _spelt(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_spelt(each) for each in content]
+    return content
 
 
 def _digest(path: str) -> List[str]:

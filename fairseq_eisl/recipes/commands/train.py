@@ -1,0 +1,84 @@
+"""The stages that train a model, and average its checkpoints."""
+
+import os
+from typing import List, Optional, Tuple
+
+from omegaconf import DictConfig
+
+from ..placeholders import OUT, Word, folder
+from ..recipe import (
+    NOISE_FLAGS,
+    NOISY_TASKS,
+    Corpus,
+    noise_flags,
+    task_of,
+    training_flags,
+    words,
+)
+from ..stage import Stage
+from .shared import EVERY, REMOVE, USER_DIR
+
+_FLAGS = {
+    **EVERY,
+    "no-progress-bar": True,
+    "log-format": "simple",
+    "log-interval": 50,
+    "best-checkpoint-metric": "bleu",
+    "maximize-best-checkpoint-metric": True,
+    "eval-bleu": True,
+    "eval-tokenized-bleu": True,
+    "no-epoch-checkpoints": True,
+}
+_DATA = {
+    Corpus.parallel: "preprocess",
+    Corpus.monolingual: "preprocess_mono",
+    Corpus.distilled: "preprocess_distilled",
+}
+
+
+def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
+    """The stage of a training, which has its name."""
+    training = recipe.train[name]
+    data = _DATA[training.corpus]
+    command: List[Word] = [*recipe.launcher, "fairseq-train", folder(data), *USER_DIR]
+    command += [*_flags(recipe, name), *device, "--save-dir", OUT]
+    needs = [data]
+    reads: Tuple[str, ...] = ()
+    # --finetune-from-model: a fresh optimiser, scheduler and data order at the first start, and
+    # nothing of it where the training goes on from its own last checkpoint.
+    if training.start is not None:
+        needs.append(training.start)
+        command += ["--finetune-from-model", folder(training.start) / "checkpoint_best.pt"]
+    elif training.weights is not None:
+        reads = (training.weights,)
+        command += ["--finetune-from-model", os.path.abspath(training.weights)]
+    return Stage(
+        name,
+        (tuple(command),),
+        tuple(needs),
+        reads,
+        resumes=True,
+        max_update=_whole(training_flags(recipe, name).get("max-update")),
+        gpus=recipe.gpus,
+    )
+
+
+def _flags(recipe: DictConfig, name: str) -> List[str]:
+    pieces = {"eval-bleu-remove-bpe": REMOVE[recipe.data.pieces]}
+    given = {**recipe.flags, **recipe.train[name].flags, **noise_flags(recipe, name)}
+    if task_of(recipe, name) not in NOISY_TASKS:  # what a base gives to the others
+        given = {flag: value for flag, value in given.items() if flag not in NOISE_FLAGS}
+    return words({"seed": recipe.seed}, _FLAGS, pieces, given)
+
+
+def _whole(value) -> Optional[int]:
+    """A whole number above 0; what else is given, fairseq refuses or takes for no limit."""
+    return int(value) if str(value).isdecimal() and int(value) else None
+
+
+def average(name: str, last: int) -> Stage:
+    """The stage that averages so many last checkpoints of a training."""
+    command: List[Word] = ["python", "-m", "fairseq_eisl.checkpoints", "average"]
+    command += ["--folder", folder(name), "--last", str(last), "--by-updates"]
+    command += ["--output", OUT / "model.pt"]
+    return Stage(f"average_{name}", (tuple(command),), (name,))

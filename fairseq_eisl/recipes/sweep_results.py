@@ -1,0 +1,106 @@
+"""What the cells of a sweep have brought: one table, pictures and a page."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from typing import Dict, List
+
+from omegaconf import DictConfig
+
+from ..common.run_files import ROWS, TESTS
+from .processes import captured
+from .progress import say
+from .runner import write_whole
+from .schema import load
+from .sweep import cells, environment, folder_of, is_done
+
+
+def gather(sweep: DictConfig, runs: str) -> List[Dict[str, str]]:
+    """What the cells that are done have brought, a row a cell: its BLEU by system.
+
+    Written as cells.csv; all rows of these cells, with the cell's name, as rows.csv.
+    """
+    folder = folder_of(sweep, runs)
+    rows: List[Dict[str, str]] = []
+    table: List[Dict[str, str]] = []
+    for cell in cells(sweep):
+        if is_done(sweep, cell, runs):
+            path = os.path.join(folder, cell.name, ROWS)
+            with open(path, encoding="utf-8", newline="") as f:
+                found = list(csv.DictReader(f))
+            rows += [{"cell": cell.name, **row} for row in found]
+            table.append({"cell": cell.name, **{r["system"] + " BLEU": r["bleu"] for r in found}})
+    for name, content in ((ROWS, rows), ("cells.csv", table)):
+        if content:
+            names = list(dict.fromkeys(key for row in content for key in row))
+            text = io.StringIO(newline="")
+            writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(content)
+            write_whole(os.path.join(folder, name), text.getvalue())
+    return table
+
+
+def draw(sweep: DictConfig, runs: str) -> List[str]:
+    """Draw what the cells that are done have brought; the files that came of it.
+
+    report.html shows all of them; noise.png BLEU against the noise, where there are several;
+    COLUMN.png against the sweep's ``column``.
+    """
+    drawn = []
+    for name, command in _commands(sweep, runs).items():
+        path = os.path.join(folder_of(sweep, runs), name)
+        ended = captured(
+            [*command, "--out", path],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        if ended.returncode:
+            say(f"{name}: not drawn: {(ended.stderr.strip().splitlines() or [''])[-1]}")
+        else:
+            drawn.append(path)
+    return drawn
+
+
+def _commands(sweep: DictConfig, runs: str) -> Dict[str, List[str]]:
+    """The command that draws each file."""
+    folder = folder_of(sweep, runs)
+    done = [cell for cell in cells(sweep) if is_done(sweep, cell, runs)]
+    evaluate = [sys.executable, "-m", "fairseq_eisl.evaluation"]
+    rows = ["--rows", os.path.join(folder, ROWS)]
+    commands = {"report.html": [*evaluate, "report", "--title", sweep.name, "--run"]}
+    commands["report.html"] += [os.path.join(folder, cell.name) for cell in done]
+    if len({load(sweep.recipe, cell.overrides).noise for cell in done}) > 1:
+        commands["noise.png"] = [*evaluate, "plot", "--kind", "noise", *rows]
+        if sweep.published is not None:
+            commands["noise.png"] += ["--published", sweep.published]
+    if sweep.published is not None and _has_sources(sweep.published):
+        commands["report.html"] += ["--published", sweep.published]
+    if sweep.column is not None:
+        command = [*evaluate, "plot", "--kind", "column", "--column", sweep.column]
+        commands[f"{sweep.column}.png"] = [*command, *rows]
+    tests = [os.path.join(folder, cell.name, TESTS) for cell in done]
+    tests = [path for path in tests if os.path.exists(path)]
+    for name in commands:
+        if tests and name != "report.html":  # the page finds them in the folders
+            commands[name] += ["--tests", *tests]
+    return commands
+
+
+def _has_sources(published: str) -> bool:
+    """Whether a paper's numbers say what they are and where they come from, as the page wants."""
+    with open(published, encoding="utf-8", newline="") as f:
+        return {"setting", "source"} <= set(next(csv.reader(f), []))
+
+
+def as_table(table: List[Dict[str, str]]) -> str:
+    """Rows in columns, for people."""
+    names = list(dict.fromkeys(key for row in table for key in row))
+    lines = [names, *([row.get(name, "") for name in names] for row in table)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in lines
+    )
