@@ -14,7 +14,6 @@ from fairseq.criterions import (
     CRITERION_REGISTRY,
     FairseqCriterion,
 )
-from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.models.nat import FairseqNATModel
 from torch import Tensor
 
@@ -23,8 +22,9 @@ from ..decoding.fairseq.candidates import decode, decode_in_parallel, teacher_fo
 from ..decoding.fairseq.model_scores import Scores, unwrapped
 from ..losses import may_overwrite, random_numbers
 from . import model_outputs, nat_outputs
-from .averages import Sums, log_losses, log_other_parts
+from .averages import STATISTICS, Sums, candidate_statistics, log_losses, log_other_parts
 from .candidate_flags import allow_negative_values, check_candidate_flags
+from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
 from .nat_outputs import ModelLoss, NATOutputs
 from .output_layer import LARGE, output_layer
@@ -68,6 +68,8 @@ class SequenceCriterion(FairseqCriterion):
     """The kinds of models that it trains; tasks refuse the others."""
     flag_groups = FlagGroups()
     """Flags that only some training looks at."""
+    own_averages: Tuple[str, ...] = ()
+    """Regular expressions of what :meth:`log_own_averages` shows."""
     takes_features = False
     """Whether :meth:`sequence_losses` takes features and their layer in place of scores."""
     sequence_factor = 1.0
@@ -111,6 +113,11 @@ class SequenceCriterion(FairseqCriterion):
     def check_flags(cls, cfg):
         """Raise ValueError for flags that cannot be meant; called before any training starts."""
         check_candidate_flags(cfg)
+
+    @classmethod
+    def validated(cls) -> str:
+        """A regular expression of what validation logs, to choose the best checkpoint by."""
+        return "|".join(("loss", cls.name(), *cls.own_averages, *STATISTICS))
 
     def idle_lines(self) -> Iterable[str]:
         """Lines on flags of the criterion's own that change nothing, on whatever model."""
@@ -187,7 +194,7 @@ class SequenceCriterion(FairseqCriterion):
         else:  # cross entropy alone: nothing is decoded
             forced = model_outputs.run(model, net_input, self.vocabulary)
         if forced is not None:
-            ce, nll = self._cross_entropy(forced, target)
+            ce, nll = cross_entropy(forced, target, self.label_smoothing, self.padding_idx)
             if self.ce_factor > 0:
                 loss = loss + self.ce_factor * ce
             log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
@@ -277,19 +284,6 @@ class SequenceCriterion(FairseqCriterion):
         sampling = self.decoding == "sample" and self.training
         rest["seeds"] = random_numbers.fold(seeds, 0) if sampling else None
         return decode(model, sample, self.padding_idx, self.eos_idx, **rest)
-
-    def _cross_entropy(self, scores: Scores, target):
-        """Per sentence: label-smoothed cross entropy per token, and the sum of the NLL."""
-        real = target.ne(self.padding_idx)
-        loss, nll = label_smoothed_nll_loss(
-            scores.log_probs(),
-            target,
-            self.label_smoothing,
-            ignore_index=self.padding_idx,
-            reduce=False,
-        )
-        nll = nll.squeeze(-1).sum(1)
-        return loss.squeeze(-1).sum(1) / real.sum(1).clamp(min=1), nll
 
     # -- non-autoregressive models ---------------------------------------------------------
 
@@ -389,11 +383,3 @@ class SequenceCriterion(FairseqCriterion):
     def logging_outputs_can_be_summed() -> bool:
         """All logged values are sums."""
         return True
-
-
-@torch.no_grad()
-def candidate_statistics(tokens: Tensor, mask: Tensor) -> Log:
-    """Counts of (B, T) candidate tokens where the mask is True, and of those among them that
-    repeat the one before."""
-    same = tokens[:, 1:].eq(tokens[:, :-1]) & mask[:, 1:] & mask[:, :-1]
-    return {"candidate_tokens": mask.sum(), "candidate_repeats": same.sum()}

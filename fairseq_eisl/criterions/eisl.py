@@ -34,6 +34,7 @@ class EISLCriterion(SequenceCriterion):
     """
 
     flag_groups = FLAG_GROUPS
+    own_averages = (r"eisl_\w+", "selection_entropy")
     takes_features = True
 
     def __init__(self, cfg, task):

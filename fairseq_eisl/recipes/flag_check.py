@@ -51,7 +51,7 @@ def _examine(command: List[str], cuda: bool) -> Tuple[Optional[str], Optional[Pa
             flag_values.check_numbers(args, name)
             _check_values(args)
             if program == "fairseq-train":
-                flag_values.check_training(args, name)
+                flag_values.check_training(args, name, _asked(args, "validated") or "")
                 launcher = command[: command.index(program)]
                 found = None if cuda else workers(launcher, _given(words))
                 if found:
@@ -118,14 +118,20 @@ def _namer(parser, words: List[str]) -> Callable[[str], str]:
 
 def _check_values(args):
     """What this package checks only when task and criterion are made."""
-    from ..criterions import eisl
     from ..noise import parse_noise
 
     if getattr(args, "target_noise", None) is not None:
         parse_noise(args.target_noise, flag="--target-noise")
-    if getattr(args, "criterion", None) == "eisl":
-        eisl.check_flags(args)
-        eisl.loss_options(args)
+    _asked(args, "check_flags", args)
+
+
+def _asked(args, question: str, *about):
+    """What the criterion says, where it is one that can be asked."""
+    from fairseq.criterions import CRITERION_REGISTRY
+
+    criterion = CRITERION_REGISTRY.get(getattr(args, "criterion", None))
+    answer = getattr(criterion, question, None)
+    return None if answer is None else answer(*about)
 
 
 def _with_choices(message: str, parser, words: List[str]) -> str:

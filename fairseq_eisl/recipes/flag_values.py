@@ -132,13 +132,13 @@ def _check_lengths(args: Any, name: Name):
         raise ValueError(f"{name('max_len_b')} 0: with {name('max_len_a')} 0 nothing may be said")
 
 
-def check_training(args: Any, name: Name):
+def check_training(args: Any, name: Name, validated: str = ""):
     """A training can begin, does an update, ends, is logged, and leaves checkpoint_best.pt."""
     _check_model(args, name)
     _check_validation_decoding(args, name)
     _check_schedule(args, name)
     _check_log(args, name)
-    _check_best(args, name)
+    _check_best(args, name, validated)
     if args.max_tokens is None and args.batch_size is None:
         raise ValueError("--max-tokens: it is needed, or --batch-size: the size of a batch")
     if args.finetune_from_model is not None:
@@ -222,20 +222,19 @@ def _check_log(args: Any, name: Name):
                          "subset valid; it must be among them")  # fmt: skip
 
 
-# Criteria whose validation is known, and names of it; other criteria may log what they like.
+# fairseq's criteria whose validation is known, and names of it; this package's say it themselves,
+# and others may log what they like.
 _PARTS = r"(word_ins|mask_ins|word_del|word_reposition|length|crf)[\w-]*"
 _METRICS = {
     "cross_entropy": "loss|ppl",
     "label_smoothed_cross_entropy": "loss|nll_loss|ppl",
     "nat_loss": f"loss|nll_loss|ppl|{_PARTS}",
-    "eisl": "loss|eisl|eisl_\\w+|ce|nll_loss|ppl|repetition|selection_entropy|candidate_length"
-    f"|target_length|{_PARTS}",
 }
 _HIGHER = {"bleu": True, "accuracy": True, "loss": False, "nll_loss": False, "ppl": False,
-           "eisl": False, "ce": False}  # fmt: skip
+           "ce": False}  # fmt: skip
 
 
-def _check_best(args: Any, name: Name):
+def _check_best(args: Any, name: Name, validated: str):
     """Later stages begin with the best checkpoint."""
     for key, why in (
         ("no_save", "no checkpoint would be there for what comes later"),
@@ -254,7 +253,7 @@ def _check_best(args: Any, name: Name):
                          "another metric, e.g. loss")  # fmt: skip
     if metric == "accuracy" and not getattr(args, "report_accuracy", False):
         raise ValueError(f"{flag} accuracy: --report-accuracy is needed")
-    known = _METRICS.get(args.criterion)
+    known = validated or _METRICS.get(args.criterion)
     if args.criterion == "cross_entropy" and args.sentence_avg:
         known = f"{known}|nll_loss"
     if known and metric not in ("bleu", "accuracy") and not re.fullmatch(known, metric):
@@ -262,8 +261,9 @@ def _check_best(args: Any, name: Name):
         choices += ["bleu"] if bleu else []
         raise ValueError(f"{flag} {metric}: --criterion {args.criterion} does not compute it "
                          f"(choose from {', '.join(choices)})")  # fmt: skip
-    if _HIGHER.get(metric, higher) != higher:
-        needed = "needs" if _HIGHER[metric] else "excludes (null takes it away)"
+    best_is_high = {**_HIGHER, args.criterion: False}.get(metric, higher)
+    if best_is_high != higher:
+        needed = "needs" if best_is_high else "excludes (null takes it away)"
         raise ValueError(f"{flag} {metric}: it {needed} --maximize-best-checkpoint-metric, or the "
                          "worst checkpoint would count as the best")  # fmt: skip
     if 0 < args.max_update < args.validate_after_updates:

@@ -55,7 +55,7 @@ class Costs(NamedTuple):
 
 
 def step_costs(rows: Sequence[Row]) -> Costs:
-    """Collect rows of ``scripts/benchmarks/steps.py``; of rows with the same system the last counts.
+    """Collect rows of ``scripts/benchmarks/steps.py``; of those with one system the last counts.
 
     Raises:
         ValueError: a column is missing, a time is no number above 0, or rows of different
