@@ -5,7 +5,7 @@ import csv
 import fcntl
 import io
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from .files import whole_file
 
@@ -125,6 +125,27 @@ def select(rows: Sequence[Row], wanted: Mapping[str, str]) -> List[Row]:
         if not rows:
             raise ValueError(f"no row has {name}={value}; there is {', '.join(values)}")
     return list(rows)
+
+
+def read_table(
+    path: str, columns: Sequence[str], check: Callable[[int, Row], None] = lambda number, row: None
+) -> List[Row]:
+    """Rows with these columns, one or more; ``check(number, row)``, from 1, may raise a ValueError.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no such table; the path stands before what is wrong.
+    """
+    rows = read_rows(path)
+    if not rows:
+        raise ValueError(f"{path}: there is a header but no row")
+    try:
+        check_columns(rows, columns)
+        for place, row in enumerate(rows, 1):
+            check(place, row)
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from None
+    return rows
 
 
 def check_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ import math
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from ..common.rows import Row, check_columns, read_rows
+from ..common.rows import Row, read_table
 from .row_checks import number
 
 TESTED = ("system", "baseline", "bleu", "bleu_mean", "bleu_margin", "p_value", "bleu_signature")
@@ -45,17 +45,12 @@ def read_tests(path: str) -> List[Row]:
         OSError: the file cannot be read.
         ValueError: it is no such table.
     """
-    rows = read_rows(path)
-    if not rows:
-        raise ValueError(f"{path}: there is a header but no row")
-    try:
-        check_columns(rows, TESTED)
-        for row in rows:
-            for name in ("bleu", "bleu_mean", "bleu_margin", *(["p_value"] * bool(row["p_value"]))):
-                number(row, name)
-    except ValueError as err:
-        raise ValueError(f"{path}: {err}") from None
-    return rows
+
+    def check(place: int, row: Row) -> None:
+        for name in ("bleu", "bleu_mean", "bleu_margin", *(["p_value"] * bool(row["p_value"]))):
+            number(row, name)
+
+    return read_table(path, TESTED, check)
 
 
 def ends(mean: float, margin: float) -> Tuple[float, float]:

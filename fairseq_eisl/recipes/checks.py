@@ -2,11 +2,12 @@
 
 import os
 import re
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence, Set
 
 from omegaconf import DictConfig, OmegaConf
 
 from ..common.run_files import ROW_COLUMNS
+from ..evaluation.metrics.registry import registered
 from .errors import RecipeError
 from .recipe import (
     NOISY_TASKS,
@@ -28,12 +29,10 @@ _DECODING = {
     "iterations": ("iter-decode-max-iter", 10),
     "length_candidates": ("iter-decode-with-beam", 1),
 }
-# What scoring computes.
-COMPUTED = {
-    "bleu", "bleu_detok", "bleurt", "brevity_penalty", "chrf", "ter", "repetition",
-    "repetition_reference", "length_ratio", "length_error", "unk_rate", "sentences", "log",
-    "reference", "training_seconds", "updates", "version", "commit", "python", "cpu", "gpu",
-    "cores", "threads", "date", "torch", "numpy", "fairseq", "sacrebleu", "fairseq_eisl",
+# What scoring says besides the columns of metrics.
+_KNOWN = {
+    "sentences", "log", "reference", "version", "commit", "python", "cpu", "gpu", "cores",
+    "threads", "date", "torch", "numpy", "fairseq", "sacrebleu", "fairseq_eisl",
 }  # fmt: skip
 # What a recipe gives these commands itself; another value would break what comes later.
 _TRAINING = "save-dir user-dir finetune-from-model restore-file continue-once checkpoint-suffix"
@@ -52,6 +51,11 @@ _SYSTEM = r"[^\s=-]([^\r\n\t=]*[^\s=])?"
 _STARTERS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|horovodrun|accelerate|deepspeed"
 )
+
+
+def computed_columns() -> Set[str]:
+    """The columns that scoring computes."""
+    return _KNOWN | {column.name for metric in registered() for column in metric.columns}
 
 
 def decoding_columns(task: str, flags: Dict[str, Any]) -> Dict[str, Any]:
@@ -257,7 +261,7 @@ def _check_column(key: str, name: str, value: Any):
         instead = {"system": "train.NAME.system", "test_set": "data.test_set"}
         instead.update(model="model_name", recipe="name")
         yield key, f"the rows have this column already, from {instead.get(name, name)}"
-    elif name in COMPUTED or name.endswith("_signature"):
+    elif name in computed_columns() or name.endswith("_signature"):
         yield key, "a computed column; use another name"
     elif isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):
         yield key, "a column's value is one text or number"

@@ -5,7 +5,7 @@ from typing import Dict, Sequence
 from sacrebleu.metrics import CHRF
 
 from .registry import Column, Job, Metric, Signature, register
-from .texts import Score, check_pairs
+from .texts import Score, corpus_score
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
@@ -17,10 +17,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool =
     >>> round(chrf(["a man rides a bike ."], ["a man rides a bike ."]).score, 1)
     100.0
     """
-    check_pairs(hypotheses, references)
-    metric = CHRF(lowercase=lowercase)
-    result = metric.corpus_score(list(hypotheses), [list(references)])
-    return Score(result.score, str(metric.get_signature()))
+    return corpus_score(CHRF(lowercase=lowercase), hypotheses, references)
 
 
 def _compute(job: Job) -> Dict[str, str]:

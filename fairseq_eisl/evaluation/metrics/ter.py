@@ -5,7 +5,7 @@ from typing import Dict, Sequence
 from sacrebleu.metrics import TER
 
 from .registry import Column, Job, Metric, Signature, register
-from .texts import Score, check_pairs
+from .texts import Score, corpus_score
 
 
 def ter(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
@@ -20,10 +20,7 @@ def ter(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = 
     >>> round(ter(["a man rides bike ."], ["a man rides a bike ."]).score, 1)
     16.7
     """
-    check_pairs(hypotheses, references)
-    metric = TER(case_sensitive=not lowercase)
-    result = metric.corpus_score(list(hypotheses), [list(references)])
-    return Score(result.score, str(metric.get_signature()))
+    return corpus_score(TER(case_sensitive=not lowercase), hypotheses, references)
 
 
 def _compute(job: Job) -> Dict[str, str]:

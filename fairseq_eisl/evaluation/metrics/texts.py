@@ -2,7 +2,7 @@
 
 import math
 from importlib import metadata
-from typing import List, NamedTuple, Sequence
+from typing import Any, List, NamedTuple, Sequence
 
 from ... import __version__
 from .registry import Signature
@@ -19,6 +19,17 @@ class Score(NamedTuple):
 
     score: float
     signature: str
+
+
+def corpus_score(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Of one of sacrebleu's metrics, with its signature; one reference a sentence.
+
+    Raises:
+        ValueError: unequal counts, or no sentences.
+    """
+    check_pairs(hypotheses, references)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(result.score, str(metric.get_signature()))
 
 
 def words_of(texts: Sequence[str]) -> List[List[str]]:

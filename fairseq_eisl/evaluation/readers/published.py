@@ -3,7 +3,7 @@
 import math
 from typing import List, Sequence
 
-from ...common.rows import Row, check_columns, read_rows
+from ...common.rows import Row, read_table
 from ..row_checks import number
 
 TABLE = ("setting", "system", "bleu", "source")
@@ -17,17 +17,12 @@ def read_published(path: str, columns: Sequence[str]) -> List[Row]:
         OSError: the file cannot be read.
         ValueError: it is no such table.
     """
-    rows = read_rows(path)
-    if not rows:
-        raise ValueError(f"{path}: there is a header but no row")
-    try:
-        check_columns(rows, columns)
-        for line, row in enumerate(rows, 1):
-            empty = [name for name in columns if not row[name].strip()]
-            if empty:
-                raise ValueError(f"row {line} has no {', '.join(empty)}")
-            if not math.isfinite(number(row, "bleu")):
-                raise ValueError(f"row {line}: bleu is {row['bleu']}, no number")
-    except ValueError as err:
-        raise ValueError(f"{path}: {err}") from None
-    return rows
+
+    def check(line: int, row: Row) -> None:
+        empty = [name for name in columns if not row[name].strip()]
+        if empty:
+            raise ValueError(f"row {line} has no {', '.join(empty)}")
+        if not math.isfinite(number(row, "bleu")):
+            raise ValueError(f"row {line}: bleu is {row['bleu']}, no number")
+
+    return read_table(path, columns, check)

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ...common.files import read_lines
-from ...common.rows import Row, check_columns, read_rows
+from ...common.rows import Row, read_table
 from ...common.run_files import NEEDED_COLUMNS, REPORT, REPORT_KEYS, ROWS, TESTS
 from ..intervals import read_tests
 from .generation_log import read_generation_log
@@ -43,7 +43,7 @@ def read_run(folder: str, plain_words: bool = False) -> Run:
         OSError: a file cannot be read.
         ValueError: a file is not what it should be, or texts of unequal line counts.
     """
-    rows = _read_rows(os.path.join(folder, ROWS))
+    rows = read_table(os.path.join(folder, ROWS), NEEDED_COLUMNS)
     tests = os.path.join(folder, TESTS)
     about = _read_report(os.path.join(folder, REPORT))
 
@@ -84,17 +84,6 @@ def read_run(folder: str, plain_words: bool = False) -> Run:
         tests=read_tests(tests) if os.path.exists(tests) else [],
         folder=os.path.basename(os.path.abspath(folder)),
     )
-
-
-def _read_rows(path: str) -> List[Row]:
-    rows = read_rows(path)
-    if not rows:
-        raise ValueError(f"{path}: there is a header but no row")
-    try:
-        check_columns(rows, NEEDED_COLUMNS)
-    except ValueError as err:
-        raise ValueError(f"{path}: {err}") from None
-    return rows
 
 
 def _read_report(path: str) -> Dict[str, Any]:
