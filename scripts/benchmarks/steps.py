@@ -126,6 +126,7 @@ def systems(kind, task):
     found.update({f"eisl {name}": of(eisl(task, n)) for name, n in ORDERS.items()})
     found["eisl 12, target"] = of(eisl(task, "1,2", train_decoding="teacher-forcing"))
     found["eisl 12, parallel"] = of(eisl(task, "1,2", parallel_decoding=True))
+    found["eisl 12, shared encoder"] = of(eisl(task, "1,2", share_encoder_output=True))
     found["eisl 12, blocks"] = of(eisl(task, "1,2", output_layer="blocks"))
     return {**found, "released 12": released_step((1, 2))}
 

@@ -29,6 +29,7 @@ _WORDS = {
     "released": "the way of the authors' code, which decodes every prefix anew",
     "target": "the target as candidate, so that nothing is decoded",
     "parallel": "decoded in parallel",
+    "shared encoder": "decoded from the encoder's output of the training forward",
     "blocks": "logits made in blocks",
     "nat_loss": "fairseq's criterion for non-autoregressive models",
 }
