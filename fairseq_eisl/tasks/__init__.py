@@ -1,4 +1,4 @@
-"""fairseq tasks; fairseq imports every file here that has no leading underscore."""
+"""fairseq tasks; fairseq imports every file here."""
 
 # Its import registers the plugin: before, not in the midst of, the import of a module here.
 import fairseq  # noqa: F401
