@@ -13,6 +13,7 @@ check:  ## reads, never writes
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m pytest -q -n0 tests/test_imports.py tests/test_house.py
 
 format:
 	$(PYTHON) -m ruff check --fix .

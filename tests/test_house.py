@@ -64,6 +64,13 @@ def test_functions_are_short(rule):
     assert not found
 
 
+def test_no_module_is_private():
+    """What is private is so to its own file."""
+    modules = [path for path in python_files(*FOLDERS) if not path.stem.startswith("__")]
+    assert len(modules) > 100
+    assert not [str(path.relative_to(ROOT)) for path in modules if path.stem.startswith("_")]
+
+
 def test_docstrings_have_one_dialect():
     """Google's: sections, no fields."""
     fields = [

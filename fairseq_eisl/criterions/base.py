@@ -335,7 +335,7 @@ class SequenceCriterion(FairseqCriterion):
             mask=part.targets.ne(self.symbols.pad),
             seeds=torch.cat([random_numbers.fold(seeds, step) for step in range(rows // batch)]),
             scores=Scores(part.logits, normalized=False),
-            slots=SlotKinds(outputs.predicted()[:rows], outputs.special()[:rows]),
+            slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
             overwritable=may_overwrite(words.logits)
             and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
             as_long_as_target=True,

@@ -76,7 +76,12 @@ class EISLCriterion(SequenceCriterion):
         assert output.scores is not None and output.slots is not None
         return slot_terms(
             output.scores.values,
-            Slots(output.targets, output.mask, output.slots.predicted, output.slots.special),
+            Slots(
+                output.targets,
+                real=output.mask,
+                predicted=output.slots.predicted,
+                special=output.slots.special,
+            ),
             specials=self.specials,
             options=options,
             generator=output.seeds,

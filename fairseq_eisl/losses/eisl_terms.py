@@ -225,8 +225,10 @@ def _terms(
 ) -> EISLTerms:
     dtype = attached_zero.dtype
     orders, weights = resolve_orders(
-        *(options.ngrams, options.order_weights),
-        *(sentences.output_length, longest_run(sentences.target_mask)),
+        options.ngrams,
+        options.order_weights,
+        output_length=sentences.output_length,
+        target_length=longest_run(sentences.target_mask),
     )
     losses = attached_zero.unsqueeze(1).expand(orders.shape)
     entropies = torch.zeros_like(losses)
@@ -257,7 +259,9 @@ def _order_terms(
     if options.selection == "sinkhorn":  # to which equal n-grams are one
         counts = multiplicity(sentences.targets, grams, n)
     q, entropy = select_positions(
-        *(scores, places, options.selection),
+        scores,
+        places,
+        options.selection,
         temperature=options.temperature,
         selection_on=options.selection_on,
         noise=noise,

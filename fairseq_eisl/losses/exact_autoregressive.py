@@ -61,7 +61,10 @@ def exact_autoregressive_eisl(
     orders = chosen.possible_orders(int(rooms.max()) if size else 0)
     real = output_mask.unsqueeze(2) & target_mask.unsqueeze(1)
     log_probs = _conditional_log_probs(
-        *(logits_of, candidates, targets, real),
+        logits_of,
+        candidates=candidates,
+        targets=targets,
+        real=real,
         longest=max(orders, default=0),
         floor=chosen.floor,
         batch=batch,

@@ -136,7 +136,7 @@ def _checked(logits: Tensor, slots: Slots) -> Slots:
     targets, real = checked_ids("targets", slots.targets, slots.real, shape[0], logits.size(2))
     predicted = check_mask("predicted", slots.predicted, shape, logits.device) & real
     special = check_mask("special", slots.special, shape, logits.device) & real
-    return Slots(targets, real, predicted, special)
+    return Slots(targets, real=real, predicted=predicted, special=special)
 
 
 def _pin(log_probs: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:

@@ -64,7 +64,11 @@ def longest_run(mask: Tensor) -> Tensor:
 
 
 def resolve_orders(
-    ngrams: Sequence[int], weights: Sequence[float], output_length: Tensor, target_length: Tensor
+    ngrams: Sequence[int],
+    weights: Sequence[float],
+    *,
+    output_length: Tensor,
+    target_length: Tensor,
 ) -> Tuple[Tensor, Tensor]:
     """Which n-gram orders each sentence uses, and with what weight.
 
@@ -78,8 +82,8 @@ def resolve_orders(
         orders (B, K + 1) int64 and weights (B, K + 1) float64, for K given orders
         and the fallback; the weights of a sentence sum to ``sum(weights)`` or 0.
 
-    >>> lengths = torch.tensor([2, 1]), torch.tensor([9, 9])
-    >>> orders, share = resolve_orders((2, 3), (0.5, 0.5), *lengths)
+    >>> lengths = {"output_length": torch.tensor([2, 1]), "target_length": torch.tensor([9, 9])}
+    >>> orders, share = resolve_orders((2, 3), (0.5, 0.5), **lengths)
     >>> orders.tolist(), share.tolist()
     ([[2, 3, 2], [2, 3, 1]], [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     """

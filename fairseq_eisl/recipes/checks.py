@@ -47,6 +47,7 @@ _INSTEAD = {
     "source-lang": "use data.source",
     "target-lang": "use data.target",
 }
+SPLITS = ("train", "valid", "test")
 _SYSTEM = r"[^\s=-]([^\r\n\t=]*[^\s=])?"
 _STARTERS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|horovodrun|accelerate|deepspeed"
@@ -99,13 +100,14 @@ def _check_data(recipe: DictConfig):
         if folder is not None and not os.path.isdir(folder):
             yield f"data.{key}", f"there is no folder {folder}"
     for key in ("source", "target"):
-        if not re.fullmatch(r"[A-Za-z0-9][\w@-]*", data[key]):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_@-]*", data[key]):  # as prepare/text.sh
             yield f"data.{key}", f"a language is needed, the end of file names, not {data[key]!r}"
     if data.source == data.target:
         yield "data.target", f"another language than data.source is needed, not {data.target!r}"
     for key, text in (("data.test_set", data.test_set), ("model_name", recipe.model_name)):
         if not text.strip():
             yield key, "rows need a text, not an empty one"
+    yield from _check_folder(data)
     if data.monolingual and data.folder is None:
         what = "data.monolingual needs a local folder that has the text; it is not fetched"
         yield "data.folder", what
@@ -114,6 +116,25 @@ def _check_data(recipe: DictConfig):
         yield "data.gpt2", what
     if data.blank is not None and (not data.blank or re.search(r"\s", data.blank)):
         yield "data.blank", f"one symbol without spaces is needed, not {data.blank!r}"
+
+
+def _check_folder(data: DictConfig):
+    """A corpus that is there has its files; one that is made takes none."""
+    if data.prepare == "toy" and data.folder is not None:
+        yield "data.folder", f"prepare: toy makes its text itself and takes no {data.folder}"
+    if data.prepare != "text":
+        return
+    if data.folder is None:
+        what = "prepare: text needs the folder with the six files {train,valid,test}.{%s,%s}"
+        yield "data.folder", what % (data.source, data.target)
+        return
+    needed = [f"{s}.{side}" for s in SPLITS for side in (data.source, data.target)]
+    if data.monolingual:
+        needed += [f"mono.{split}.{data.target}" for split in ("train", "valid")]
+    for name in needed:
+        path = os.path.join(data.folder, name)
+        if not os.path.isfile(path) or not os.path.getsize(path):
+            yield "data.folder", f"{data.folder} has no file {name} (or an empty one)"
 
 
 def _check_numbers(recipe: DictConfig):

@@ -14,7 +14,7 @@ USAGE="text.sh DEST SOURCE TARGET --data DIR [--size N] [--monolingual] (--help 
 destination "$1"
 dest="$1" source="$2" target="$3" data="" size="" mono=""; shift 3
 for language in "$source" "$target"; do
-    [[ "$language" =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]*$ ]] || die "SOURCE and TARGET are the ends of the files' names, such as de and en, not '$language'"
+    [[ "$language" =~ ^[A-Za-z0-9][A-Za-z0-9_@-]*$ ]] || die "SOURCE and TARGET are the ends of the files' names, such as de and en, not '$language'"
 done
 [ "$source" != "$target" ] || die "SOURCE and TARGET are both $source; two sides are needed"
 while [ $# -gt 0 ]; do

@@ -73,7 +73,7 @@ def check_labels(stages):
 @pytest.mark.parametrize("noise", [None, "shuffle:2"])
 @pytest.mark.parametrize("path", RECIPES, ids=[str(p.relative_to(ROOT)) for p in RECIPES])
 def test_the_label_of_every_shipped_recipe_is_its_flag(path, noise, tmp_path):
-    overrides = stand_ins(tmp_path) + ([f"noise={noise}"] if noise else [])
+    overrides = stand_ins(tmp_path, path) + ([f"noise={noise}"] if noise else [])
     stages = build(load(str(path), overrides))
     found = check_labels(stages)
     if noise is not None:
@@ -91,7 +91,9 @@ def test_the_label_of_every_shipped_recipe_is_its_flag(path, noise, tmp_path):
 def test_the_label_of_every_cell_is_its_flag(path, tmp_path):
     sweep = load_sweep(str(path))
     for cell in cells(sweep):
-        check_labels(build(load(sweep.recipe, [*stand_ins(tmp_path), *cell.overrides])))
+        check_labels(
+            build(load(sweep.recipe, [*stand_ins(tmp_path, sweep.recipe), *cell.overrides]))
+        )
 
 
 def test_the_tasks_that_noise_are_those_of_this_package():
@@ -170,7 +172,7 @@ def test_names_of_columns_that_scoring_computes_are_known(tmp_path):
 def test_a_papers_number_of_raw_data_is_not_shown_beside_noise(tmp_path):
     path = str(ROOT / "configs/wmt14/nat.yaml")
     for noise, shown in (("none", True), ("repeat:0.5", False)):
-        score = build(load(path, [*stand_ins(tmp_path), f"noise={noise}"]))[-1]
+        score = build(load(path, [*stand_ins(tmp_path, path), f"noise={noise}"]))[-1]
         assert ("published.csv" in dict(score.files)) == shown
 
 

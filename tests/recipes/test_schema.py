@@ -161,6 +161,9 @@ def test_missing_keys_are_named(write):
 
 def test_a_corpus_of_ones_own(tmp_path):
     """Its languages are those of the recipe, and need not be said again."""
+    for name in ("train", "valid", "test", "mono.train", "mono.valid"):
+        for side in ("nl", "fy"):
+            (tmp_path / f"{name}.{side}").write_text("word\n")
     overrides = ["data.prepare=text", "data.options=['--size','9']", f"data.folder={tmp_path}"]
     overrides += ["data.source=nl", "data.target=fy", "data.monolingual=true"]
     recipe = load(str(ROOT / "configs/base/multi30k_small.yaml"), overrides)
@@ -168,6 +171,23 @@ def test_a_corpus_of_ones_own(tmp_path):
     script, out = CHECKOUT / "scripts/prepare/text.sh", OUT
     expected = ["bash", script, out, "nl", "fy", "--size", "9", "--monolingual", "--data"]
     assert list(line) == [*expected, str(tmp_path)]
+    (tmp_path / "mono.valid.fy").write_text("")
+    with pytest.raises(RecipeError, match=r"no file mono\.valid\.fy \(or an empty one\)"):
+        load(str(ROOT / "configs/base/multi30k_small.yaml"), overrides)
+
+
+@pytest.mark.parametrize(
+    "overrides, words",
+    [
+        (["data.prepare=text"], "data.folder: prepare: text needs the folder with the six files"),
+        (["data.folder=."], "data.folder: prepare: toy makes its text itself and takes no ."),
+        (["data.source=de.x"], "data.source: a language is needed"),
+        (["data.source=\u00e9"], "data.source: a language is needed"),
+    ],
+)
+def test_what_its_text_lacks_is_said_before_anything_runs(overrides, words):
+    with pytest.raises(RecipeError, match=re.escape(words)):
+        load(str(ROOT / "configs/smoke/quickstart.yaml"), overrides)
 
 
 CONFIGS = sorted(path for path in (ROOT / "configs").rglob("*.yaml"))
@@ -178,16 +198,20 @@ RECIPES = [p for p in CONFIGS if p.parent.name not in OTHERS]
 RECIPES += [ROOT / f"configs/base/{name}.yaml" for name in BASES]
 
 
-def stand_ins(folder):
-    """Overrides that name stand-ins for what a user brings: BART's files, text."""
+def stand_ins(folder, recipe):
+    """Overrides that name stand-ins for what a user of a recipe brings: BART's files, text."""
     for name in ("model.pt", "dict.txt", "encoder.json", "vocab.bpe"):
         (folder / name).write_text("")
-    return [f"data.gpt2={folder}", f"data.folder={folder}", "device=cpu"]
+    for split in ("train", "valid", "test"):
+        for side in ("de", "en"):
+            (folder / f"{split}.{side}").write_text("word\n")
+    made = "/smoke/" in str(recipe)  # its text is made
+    return [f"data.gpt2={folder}", *([] if made else [f"data.folder={folder}"]), "device=cpu"]
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=[str(p.relative_to(ROOT)) for p in RECIPES])
 def test_shipped_recipes_are_accepted_by_fairseqs_parsers(path, tmp_path, capsys, quick_check):
-    mine = stand_ins(tmp_path)
+    mine = stand_ins(tmp_path, path)
     assert main(["plan", str(path), "--runs", str(tmp_path / "runs"), *mine]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("fairseq-train ") for line in lines) >= 2
@@ -201,7 +225,7 @@ def test_every_cell_of_the_shipped_sweeps_is_accepted(path, tmp_path, quick_chec
     sweep = load_sweep(str(path))
     found = cells(sweep)
     assert len(found) >= 2
-    mine = stand_ins(tmp_path)
+    mine = stand_ins(tmp_path, sweep.recipe)
     recipes = open_recipes(sweep.recipe, [[*mine, *cell.overrides] for cell in found])
     # A cell that ran what another one runs would be no cell.
     runner = [Runner(stages, str(tmp_path)) for _, stages in recipes]

@@ -5,12 +5,11 @@ from typing import List, Tuple
 
 from omegaconf import DictConfig
 
+from ..checks import SPLITS
 from ..placeholders import OUT, Word, folder
 from ..recipe import Pieces, words
 from ..stage import Stage
 from .shared import files_in, script, text_stage
-
-SPLITS = ("train", "valid", "test")
 
 
 def stages(recipe: DictConfig) -> List[Stage]:
