@@ -28,7 +28,7 @@ from .yaml_text import is_null, read_yaml
 
 __all__ = [
     "ROOT", "Corpus", "Device", "Pieces", "Recipe", "RecipeError", "as_override", "flag_groups",
-    "load", "noise_of", "parse", "read_config", "run_name", "trainings", "words",
+    "load", "noise_of", "parse", "run_name", "trainings", "words",
 ]  # fmt: skip
 
 # A run's folder is named after these already, or they change no result.
@@ -84,11 +84,6 @@ def load(path: str, overrides: Sequence[str] = ()) -> DictConfig:
         recipe.overrides = [_described(each) for each in changed.values()]
         recipe.title = _title(recipe.title, template, list(changed.values()))
     return recipe
-
-
-def read_config(path: str, kind: Any) -> DictConfig:
-    """A YAML file as what the dataclass ``kind`` holds, text as text (see ``yaml_text``)."""
-    return OmegaConf.create(typed(read_yaml(path), kind, path))
 
 
 def run_name(recipe: DictConfig, overrides: Sequence[str] = ()) -> str:

@@ -16,7 +16,7 @@ from .sweep import Cell, command_of, environment, folder_of
 from .sweep_results import gather
 
 _PATIENCE = 30.0  # seconds until a sweep that is stopped does not wait for its cells any more
-_STARTING = 5.0  # seconds in which the process of a cell on this machine must be known
+_STARTING = 15.0  # seconds in which the process of a cell on this machine must be known
 
 
 class Options(NamedTuple):
