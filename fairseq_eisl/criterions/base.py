@@ -59,8 +59,9 @@ class SequenceCriterion(FairseqCriterion):
     ``sample_size`` is the number of sentences, so that gradients do not depend on how a batch is
     split over updates or workers.
 
-    A subclass is registered with a dataclass that extends ``SequenceCriterionConfig``, and
-    has :meth:`sequence_losses`. It may say more: which models it fits (``kinds``), flags of its
+    A subclass is registered with a dataclass that extends ``CandidateCriterionConfig`` (or
+    ``SequenceCriterionConfig``, where the candidate is always the target), and has
+    :meth:`sequence_losses`. It may say more: which models it fits (``kinds``), flags of its
     own (``flag_groups``, :meth:`check_flags`), the factor of its loss (``sequence_factor``).
     """
 
@@ -87,8 +88,10 @@ class SequenceCriterion(FairseqCriterion):
         fields = CRITERION_DATACLASS_REGISTRY[self.name()].__dataclass_fields__
         self.given = GivenFlags(cfg, {name: f.default for name, f in fields.items()})
         self.ce_factor, self.label_smoothing = cfg.ce_factor, cfg.label_smoothing
-        self.decoding = str(cfg.train_decoding)
-        self.after_eos, self.parallel = cfg.candidate_after_eos, cfg.parallel_decoding
+        # A criterion whose flags say nothing of candidates has the target for one.
+        self.decoding = str(getattr(cfg, "train_decoding", "teacher-forcing"))
+        self.after_eos = getattr(cfg, "candidate_after_eos", False)
+        self.parallel = getattr(cfg, "parallel_decoding", False)
         self.share_encoder_output = getattr(cfg, "share_encoder_output", False)
         self.layer = str(getattr(cfg, "output_layer", "whole"))
         dictionary = task.target_dictionary

@@ -1,4 +1,5 @@
-"""The flags of every criterion over a model's own output, and their check."""
+"""The flags that sequence criterions share, and their check: those of every one, and those of the
+ones that decode candidates."""
 
 import argparse
 import math
@@ -19,6 +20,20 @@ class SequenceCriterionConfig(FairseqDataclass):
     label_smoothing: float = field(
         default=0.0, metadata={"help": "label smoothing of the cross entropy part"}
     )
+    # -- non-autoregressive models only --
+    crf_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the CRF's likelihood (NAT-CRF)"}
+    )
+    mask_ins_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the placeholder insertion (Levenshtein)"}
+    )
+    word_del_loss_factor: float = field(
+        default=1.0, metadata={"help": "factor of the word deletion (Levenshtein)"}
+    )
+
+
+@dataclass
+class CandidateCriterionConfig(SequenceCriterionConfig):
     train_decoding: ChoiceEnum(DECODINGS) = field(  # type: ignore[valid-type]
         default="greedy",
         metadata={
@@ -47,16 +62,6 @@ class SequenceCriterionConfig(FairseqDataclass):
             "its dropout, as the authors' code does, so that the encoder runs once a step"
         },
     )
-    # -- non-autoregressive models only --
-    crf_loss_factor: float = field(
-        default=1.0, metadata={"help": "factor of the CRF's likelihood (NAT-CRF)"}
-    )
-    mask_ins_loss_factor: float = field(
-        default=1.0, metadata={"help": "factor of the placeholder insertion (Levenshtein)"}
-    )
-    word_del_loss_factor: float = field(
-        default=1.0, metadata={"help": "factor of the word deletion (Levenshtein)"}
-    )
 
 
 def check_factors(cfg: Any, *names: str):
@@ -84,6 +89,8 @@ def check_candidate_flags(cfg: Any):
     )
     if not 0 <= cfg.label_smoothing < 1:
         raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
+    if not hasattr(cfg, "train_decoding"):
+        return
     check_choices(cfg, [("train_decoding", DECODINGS)])
     if cfg.parallel_decoding and str(cfg.train_decoding) != "greedy":
         raise ValueError(

@@ -8,12 +8,12 @@ from fairseq.dataclass import ChoiceEnum
 from ..losses import SPECIALS, EISLOptions
 from ..losses.position_selection import SELECTION_ON, SELECTIONS
 from .candidate_flags import (
-    SequenceCriterionConfig,
+    CandidateCriterionConfig,
     check_candidate_flags,
     check_choices,
     check_factors,
 )
-from .idle_flags import CANDIDATES, FlagGroups
+from .idle_flags import FlagGroups
 
 OUTPUT_LAYERS = ("auto", "whole", "blocks")
 STEPS = ("all", "first")
@@ -37,7 +37,7 @@ FLAG_GROUPS = FlagGroups(
         "log_prob_floor",
         "ngram_sum",
     ),
-    autoregressive=(*CANDIDATES, "output_layer"),
+    autoregressive=("output_layer",),
     slots=("eisl_special",),
     slot_steps=("eisl_steps",),
     factor="ngram_factor",
@@ -45,7 +45,7 @@ FLAG_GROUPS = FlagGroups(
 
 
 @dataclass
-class EISLCriterionConfig(SequenceCriterionConfig):
+class EISLCriterionConfig(CandidateCriterionConfig):
     # Any, not str: hydra and YAML have lists of numbers.
     ngram: Any = field(
         default="2,3,4",

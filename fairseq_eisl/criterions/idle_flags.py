@@ -10,7 +10,7 @@ CANDIDATES = (
     "parallel_decoding",
     "share_encoder_output",
 )
-"""What every criterion has for autoregressive models alone."""
+"""What criterions that decode candidates have for autoregressive models alone."""
 _FACTORS = {
     "word_crf": "crf_loss_factor",
     "mask_ins": "mask_ins_loss_factor",
@@ -23,8 +23,8 @@ class FlagGroups(NamedTuple):
 
     sequence: Tuple[str, ...] = ()
     """What makes the sequence loss, on every model."""
-    autoregressive: Tuple[str, ...] = CANDIDATES
-    """What autoregressive models alone look at."""
+    autoregressive: Tuple[str, ...] = ()
+    """What autoregressive models alone look at, besides the flags of candidates."""
     slots: Tuple[str, ...] = ()
     """What the slots of non-autoregressive models alone look at."""
     slot_steps: Tuple[str, ...] = ()
@@ -54,6 +54,10 @@ class GivenFlags:
         if given:
             yield f"{', '.join(given)}: no effect {why}"
 
+    def of_candidates(self) -> Tuple[str, ...]:
+        """The flags of candidates, where the criterion has them."""
+        return CANDIDATES if "train_decoding" in self.defaults else ()
+
 
 def idle_flags(
     given: GivenFlags, groups: FlagGroups, model: Any, blocks: bool, shares: bool
@@ -68,8 +72,10 @@ def idle_flags(
     yield from given.lines(others, f"with {name}, which is autoregressive")
     yield from _smoothing(given, given.cfg.ce_factor > 0)
     if groups.without_sequence(given.cfg):
-        flags = (*groups.sequence, *groups.autoregressive)
+        flags = (*groups.sequence, *given.of_candidates(), *groups.autoregressive)
         yield from given.lines(flags, f"with --{groups.factor.replace('_', '-')} 0")
+        return
+    if not given.of_candidates():
         return
     if str(given.cfg.train_decoding) == "teacher-forcing":
         why = "with --train-decoding teacher-forcing, which decodes nothing"
@@ -106,7 +112,7 @@ def idle_nat_flags(
     """
     name = type(model).__name__
     why = f"with {name}, which is not autoregressive"
-    yield from given.lines(groups.autoregressive, why)
+    yield from given.lines((*given.of_candidates(), *groups.autoregressive), why)
     missing = [flag for output, flag in _FACTORS.items() if output not in outputs.others]
     yield from given.lines(missing, f"with {name}, which has no such term")
     one_step = len(outputs.words.targets) == outputs.batch

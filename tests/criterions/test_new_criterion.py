@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from fairseq.criterions import register_criterion
 import fairseq_eisl
 from fairseq_eisl.criterions.base import SequenceCriterion
-from fairseq_eisl.criterions.candidate_flags import SequenceCriterionConfig
+from fairseq_eisl.criterions.candidate_flags import CandidateCriterionConfig
 
 @dataclass
-class SharpnessConfig(SequenceCriterionConfig):
+class SharpnessConfig(CandidateCriterionConfig):
     sharpness_factor: float = field(default=1.0, metadata={"help": "factor of the sharpness"})
 
 @register_criterion("sharpness", dataclass=SharpnessConfig)

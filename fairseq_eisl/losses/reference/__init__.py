@@ -8,10 +8,12 @@ so that gradients can be compared as well as values.
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
 from .nat_slots import slot_loss
+from .token_weights import token_weighted_loss
 
 __all__ = [
     "eisl_loss",
     "exact_autoregressive_eisl",
     "one_hot_convolution_scores",
     "slot_loss",
+    "token_weighted_loss",
 ]
