@@ -5,12 +5,14 @@ paper and sharing no code with the implementation. Everything is differentiable 
 so that gradients can be compared as well as values.
 """
 
+from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
 from .nat_slots import slot_loss
 from .token_weights import token_weighted_loss
 
 __all__ = [
+    "bag_of_ngrams_loss",
     "eisl_loss",
     "exact_autoregressive_eisl",
     "one_hot_convolution_scores",
