@@ -42,6 +42,7 @@ RULES = {
 # Single modules that may do more than their part, and why.
 EXTRA = {
     "fairseq_fixes.py": Rule({"numpy", "torch"}),  # mends them
+    "losses/oaxe.py": Rule(set(), {"scipy"}),  # its assignment, and nothing else
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": Rule(set(), {"fairseq", "torch", ".noise"}),
     "evaluation/figures/canvas.py": Rule(set(), {"matplotlib"}),  # no other module opens a canvas

@@ -15,6 +15,10 @@ STATISTICS = (
 """Regular expressions of what :func:`log_other_parts` shows."""
 
 
+RESERVED = ("loss", "ce", "nll", "ntokens", "nsentences", "sample_size")
+"""Keys of the log that no criterion can have for a name."""
+
+
 class Sums:
     """What was logged, added up; and averages of it under the names that fairseq shows."""
 

@@ -22,8 +22,12 @@ from ..decoding.fairseq.candidates import decode, decode_in_parallel, teacher_fo
 from ..decoding.fairseq.model_scores import Scores, unwrapped
 from ..losses import may_overwrite, random_numbers
 from . import model_outputs, nat_outputs
-from .averages import STATISTICS, Sums, candidate_statistics, log_losses, log_other_parts
-from .candidate_flags import allow_negative_values, check_candidate_flags
+from .averages import RESERVED, STATISTICS, Sums, candidate_statistics, log_losses, log_other_parts
+from .candidate_flags import (
+    SequenceCriterionConfig,
+    allow_negative_values,
+    check_candidate_flags,
+)
 from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
 from .nat_outputs import ModelLoss, NATOutputs
@@ -85,8 +89,11 @@ class SequenceCriterion(FairseqCriterion):
         super().__init__(task)
         self.check_flags(cfg)
         self.cfg, self.said = cfg, False
-        fields = CRITERION_DATACLASS_REGISTRY[self.name()].__dataclass_fields__
-        self.given = GivenFlags(cfg, {name: f.default for name, f in fields.items()})
+        if self.name() in RESERVED:
+            raise ValueError(f"--criterion {self.name()}: this name is that of a part of the log")
+        flags = CRITERION_DATACLASS_REGISTRY.get(self.name(), SequenceCriterionConfig)
+        defaults = {name: f.default for name, f in flags.__dataclass_fields__.items()}
+        self.given = GivenFlags(cfg, defaults)
         self.ce_factor, self.label_smoothing = cfg.ce_factor, cfg.label_smoothing
         # A criterion whose flags say nothing of candidates has the target for one.
         self.decoding = str(getattr(cfg, "train_decoding", "teacher-forcing"))
@@ -108,7 +115,8 @@ class SequenceCriterion(FairseqCriterion):
     def sequence_losses(self, output: SequenceOutput) -> Tuple[Tensor, Log]:
         """(B,) losses of the sentences in nats, attached to the graph, and sums to log.
 
-        What is logged must be sums over sentences or tokens: workers' are added up.
+        What is logged must be sums over sentences or tokens, the same ones for every batch:
+        workers' are added up.
         """
         raise NotImplementedError
 
@@ -140,13 +148,16 @@ class SequenceCriterion(FairseqCriterion):
 
     @classmethod
     def name(cls) -> str:
-        """What it is registered as; its loss is logged under this name."""
-        return next(name for name, kind in CRITERION_REGISTRY.items() if kind is cls)
+        """What it, or the class it extends, is registered as; its loss is logged under this."""
+        names = {kind: name for name, kind in reversed(CRITERION_REGISTRY.items())}
+        return next(names[kind] for kind in cls.__mro__ if kind in names)
 
     def forward(self, model, sample, reduce=True):
         """Loss in nats, summed over sentences (or (B,) without ``reduce``), the number of
         sentences, and sums to log."""
         model_outputs.check_model(model, self.name())
+        if self.training and self.sequence_factor == 0 and self.ce_factor == 0:
+            raise ValueError(f"--criterion {self.name()}: all factors are 0, nothing to train on")
         nsentences = sample["target"].size(0)
         if isinstance(unwrapped(model), FairseqNATModel):
             self._check_kind(NON_AUTOREGRESSIVE, model)
@@ -177,16 +188,15 @@ class SequenceCriterion(FairseqCriterion):
     def autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
         """(B,) losses with their factors, and sums to log."""
         inner, net_input = unwrapped(model), sample["net_input"]
-        shares = model_outputs.encodes_once(inner, net_input)
+        shares = model_outputs.shares_encoder_output(inner, net_input)
         self._say(
             lambda: idle_flags(
                 self.given, self.flag_groups, inner, blocks=self._has_blocks(model), shares=shares
             )
         )
-        target = sample["target"]
         loss: Any = 0.0
-        forced: Optional[Scores] = None
         log: Log = {}
+        forced: Optional[Scores] = None
         if self.sequence_factor > 0:
             output, candidates, forced = self._on_candidate(model, sample)
             losses, log = self.sequence_losses(output)
@@ -197,7 +207,8 @@ class SequenceCriterion(FairseqCriterion):
         else:  # cross entropy alone: nothing is decoded
             forced = model_outputs.run(model, net_input, self.vocabulary)
         if forced is not None:
-            ce, nll = cross_entropy(forced, target, self.label_smoothing, self.padding_idx)
+            smoothing = self.label_smoothing
+            ce, nll = cross_entropy(forced, sample["target"], smoothing, self.padding_idx)
             if self.ce_factor > 0:
                 loss = loss + self.ce_factor * ce
             log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
@@ -262,7 +273,7 @@ class SequenceCriterion(FairseqCriterion):
             self.share_encoder_output
             and self.training
             and self.decoding != "teacher-forcing"
-            and model_outputs.encodes_once(unwrapped(model), net_input)
+            and model_outputs.shares_encoder_output(unwrapped(model), net_input)
         )
 
     def _has_blocks(self, model) -> bool:
@@ -317,16 +328,17 @@ class SequenceCriterion(FairseqCriterion):
             factor = outputs.others[name].factor * self.factors.get(name, 1.0)
             loss = loss + factor * values
             log[f"part_{name}"] = values.detach().sum()
-        if not self.training:
+        if not self.training and outputs.has_own_slots():
             log["nll"], log["nll_tokens"] = nat_outputs.likelihood(outputs)
-        log.update(candidate_statistics(*nat_outputs.first_pass(outputs)))
+        if outputs.has_own_slots():
+            log.update(candidate_statistics(*nat_outputs.first_pass(outputs)))
         return loss, log
 
     def nat_losses(self, outputs: NATOutputs, seeds: Tensor) -> NATLosses:
         """Losses of each sentence: they depend neither on padding nor on the rest of the batch.
 
-        The rows of several refinement steps are averaged. The backward overwrites the logits of
-        the words where it may, but for NAT-CRF, whose likelihood needs them.
+        Rows of several refinement steps are averaged. The backward overwrites the words' logits
+        where it may, but for NAT-CRF, whose likelihood needs them.
         """
         words, batch = outputs.words, outputs.batch
         count = len(words.targets) // batch
@@ -335,7 +347,7 @@ class SequenceCriterion(FairseqCriterion):
         output = SequenceOutput(
             targets=part.targets,
             target_mask=part.targets.ne(self.symbols.pad),
-            mask=part.targets.ne(self.symbols.pad),
+            mask=outputs.output_mask()[:rows],
             seeds=torch.cat([random_numbers.fold(seeds, step) for step in range(rows // batch)]),
             scores=Scores(part.logits, normalized=False),
             slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
@@ -345,7 +357,7 @@ class SequenceCriterion(FairseqCriterion):
         )
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None
-        with_ce = self.ce_factor > 0 or not self.training
+        with_ce = (self.ce_factor > 0 or not self.training) and outputs.has_own_slots()
         if with_ce or rows < len(words.targets):
             entries = nat_outputs.entry_losses(words._replace(mask=outputs.predicted()))
             each = nat_outputs.row_means(*entries).view(count, batch)

@@ -65,6 +65,7 @@ class EISLCriterion(SequenceCriterion):
 
     def sequence_losses(self, output: SequenceOutput) -> Tuple[Tensor, Log]:
         """EISL of each sentence in nats, and its orders."""
+        output.need_slots(self.name())
         options = self.options if self.training else self.options.without_noise()
         if output.slots is not None:
             slots = self._slot_terms(output, options)

@@ -11,7 +11,7 @@ from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor
 
 from ..decoding import Candidates
-from ..decoding.fairseq.model_scores import Scores, scores, unwrapped
+from ..decoding.fairseq.model_scores import Scores, is_called_as_module, scores, unwrapped
 from ..decoding.fairseq.plain_modules import has_own
 
 NetInput = Dict[str, Any]
@@ -93,8 +93,11 @@ def candidate_within(
 
     def decode_from(module, inputs, output):
         found.append(decode(output))
-        # Not before: decoding calls the decoder, too.
-        handles.append(inner.decoder.register_forward_pre_hook(replace_input, with_kwargs=True))
+        # Not before: decoding calls the decoder, too. And ahead of hooks that somebody else has
+        # there, which are to see the candidate.
+        handles.append(
+            inner.decoder.register_forward_pre_hook(replace_input, prepend=True, with_kwargs=True)
+        )
 
     handles.append(inner.encoder.register_forward_hook(decode_from))
     try:
@@ -112,6 +115,11 @@ def encodes_once(model, net_input: NetInput) -> bool:
         and any(has_own(model, kind, "forward") for kind in kinds)
         and not has_own(model.encoder, FairseqEncoder, "reorder_encoder_out")  # which raises
     )
+
+
+def shares_encoder_output(model, net_input: NetInput) -> bool:
+    """Whether decoding from the output of the encoder in a forward is known to be decoding."""
+    return encodes_once(model, net_input) and is_called_as_module(model.encoder)
 
 
 def _beside(prefix: Tensor, forced: Tensor) -> Tensor:

@@ -32,6 +32,8 @@ class NATOutput(NamedTuple):
     label_smoothing: float = 0.0
     factor: float = 1.0
     """The model's own factor of this part of the loss."""
+    output_mask: Optional[Tensor] = None
+    """(B, T) bool, the positions that are real; those of the targets, if None and S = T."""
     links: Optional[Tensor] = None
     """(B, T, T) log-probabilities of transitions, of models that have some."""
 
@@ -39,10 +41,9 @@ class NATOutput(NamedTuple):
         """The entries of some rows."""
         if first == 0 and last == len(self.targets):
             return self  # a slice would copy its gradient
-        mask = None if self.mask is None else self.mask[first:last]
-        return self._replace(
-            logits=self.logits[first:last], targets=self.targets[first:last], mask=mask
-        )
+        parts = ("mask", "output_mask", "links")
+        given = {name: getattr(self, name) for name in ("logits", "targets", *parts)}
+        return self._replace(**{k: v[first:last] for k, v in given.items() if v is not None})
 
 
 class ModelLoss(NamedTuple):
@@ -63,6 +64,19 @@ class NATOutputs(NamedTuple):
     """Sentences. Models that refine in training (iNAT) have the rows of one step after another,
     ``len(words.targets) == batch * steps``."""
     symbols: Symbols
+
+    def has_own_slots(self) -> bool:
+        """Whether every target token has a position of its own, at its own place."""
+        return self.words.logits.size(1) == self.words.targets.size(1)
+
+    def output_mask(self) -> Tensor:
+        """The positions that are real, like the first sizes of the words' logits."""
+        words = self.words
+        if words.output_mask is not None:
+            return words.output_mask
+        if self.has_own_slots():
+            return words.targets.ne(self.symbols.pad)
+        return torch.ones(words.logits.shape[:2], dtype=torch.bool, device=words.logits.device)
 
     def predicted(self) -> Tensor:
         """The word slots that the model fills, like the words' targets."""
@@ -124,6 +138,7 @@ def _typed(output: Dict[str, Any]) -> NATOutput:
         output.get("mask"),
         label_smoothing=output.get("ls", 0.0),
         factor=output.get("factor", 1.0),
+        output_mask=output.get("output_mask"),
         links=output.get("links"),
     )
 

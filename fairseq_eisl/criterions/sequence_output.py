@@ -46,6 +46,15 @@ class SequenceOutput:
     as_long_as_target: bool = False
     """Whether every candidate is as long as its target."""
 
+    def need_slots(self, criterion: str):
+        """ValueError where a non-autoregressive model has no slot for every target token."""
+        if self.slots is not None and self.mask.shape != self.targets.shape:
+            raise ValueError(
+                f"--criterion {criterion} needs a slot for every target token (word_ins: out "
+                f"(B, T, V) beside tgt (B, T)); this model gives {self.mask.size(1)} positions "
+                f"for {self.targets.size(1)} tokens"
+            )
+
     def log_probs(self) -> Tensor:
         """(B, T, V) log-probabilities in nats, float32 at least."""
         if self.scores is not None:

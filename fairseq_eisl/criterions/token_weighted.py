@@ -82,6 +82,7 @@ class TokenWeightedCriterion(SequenceCriterion):
 
     def sequence_losses(self, output: SequenceOutput):
         """(B,) weighted NLL per token in nats; nothing more to log."""
+        output.need_slots(self.name())
         assert output.scores is not None
         mask, values = output.target_mask, output.scores.values
         if output.slots is not None:

@@ -16,7 +16,7 @@ from .ngrams import check_mask, checked_ids, multiplicity, widen, window_mask
 
 # Log-probabilities in nats below it are this: their probability is 0 in float32, and no sum of
 # them is infinite.
-_FLOOR = -200.0
+FLOOR = -200.0
 
 
 def bag_of_ngrams_loss(
@@ -61,7 +61,7 @@ def bag_of_ngrams_loss(
     zero = log_probs[:, :0].sum((1, 2))
     if n > min(log_probs.shape[1:]):
         return zero
-    log_probs = log_probs.clamp(min=_FLOOR)
+    log_probs = log_probs.clamp(min=FLOOR)
     sums = log_probs
     for order in range(2, n + 1):
         sums = widen(sums, log_probs, order)

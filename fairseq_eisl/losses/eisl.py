@@ -1,5 +1,6 @@
 """The Edit-Invariant Sequence Loss (Liu et al., NAACL 2022, arXiv 2106.15078)."""
 
+from dataclasses import fields
 from typing import Any, Callable, Dict, Optional, Sequence
 
 import torch
@@ -164,6 +165,8 @@ class EISLLoss(nn.Module):
 
     def __init__(self, *options: Any, reduction: str = "mean", **named_options: Any):
         super().__init__()
+        if len(options) > len(fields(EISLOptions)):  # as the last of the positional ones
+            options, reduction = options[:-1], options[-1]
         check_reduction(reduction)
         self.options = EISLOptions(*options, **named_options)
         self.reduction = reduction

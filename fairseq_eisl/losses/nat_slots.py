@@ -108,7 +108,7 @@ def slot_terms(
 
     def parts(log_probs: Tensor, rows: slice) -> Tuple[Tensor, ...]:
         floored = log_probs.clamp(min=options.floor)
-        pinned = _pin(floored, targets[rows], predicted[rows], options.floor)
+        pinned = pin_observed(floored, targets[rows], predicted[rows], options.floor)
         eisl = token_terms(pinned, words[rows], sentences.rows(rows), options)
         learned_count, nll = learned[rows].sum(1), log_probs[:, :0].sum((1, 2))
         count = learned_count
@@ -139,7 +139,7 @@ def _checked(logits: Tensor, slots: Slots) -> Slots:
     return Slots(targets, real=real, predicted=predicted, special=special)
 
 
-def _pin(log_probs: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:
+def pin_observed(log_probs: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:
     """(B, T, T) log-probabilities with the rows of observed slots replaced by certainty."""
     same = targets.unsqueeze(2).eq(targets.unsqueeze(1))
     pinned = torch.zeros_like(log_probs).masked_fill(~same, floor)

@@ -28,5 +28,5 @@ def check_criterion(name: str, autoregressive: bool):
     fitting = [*_STOCK, *(other for other in others if other not in _STOCK)]
     raise ValueError(
         f"--criterion {name} trains autoregressive models; with "
-        f"--task noisy_translation_lev choose {' or '.join(fitting)}"
+        f"--task noisy_translation_lev choose from {', '.join(fitting)}"
     )

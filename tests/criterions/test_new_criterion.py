@@ -75,4 +75,35 @@ def test_it_may_say_which_models_it_fits(toy, plugin, tmp_path):
         *(toy.bin, tmp_path / "save", "--user-dir", str(folder), "--criterion", "narrow"), arch=NAT
     )
     assert code and "--criterion narrow trains autoregressive models" in output, output[-2000:]
-    assert "choose nat_loss or eisl" in output
+    assert "choose from nat_loss, " in output and " eisl, " in output
+
+
+def test_a_subclass_of_a_registered_one_has_its_name_and_flags(toy):
+    made = toy_corpus.setup(toy.bin)
+
+    class Mine(type(made.criterion)):
+        """Not registered."""
+
+    mine = Mine(made.cfg.criterion, made.task)
+    assert mine.name() == "eisl" and "eisl_\\w+" in mine.validated()
+    loss, _, log = mine(made.model, made.sample(["w1 w2"]))
+    mine.reduce_metrics([log])
+    assert loss.isfinite() and "eisl" in log
+
+
+def test_nothing_to_train_on_and_too_many_positions_are_said(toy):
+    made = toy_corpus.setup(toy.bin)
+    made.criterion.sequence_factor = 0.0
+    with pytest.raises(ValueError, match="--criterion eisl: all factors are 0, nothing to train"):
+        made.criterion(made.model, made.sample(["w1 w2"]))
+    made = toy_corpus.setup(toy.bin, arch=NAT)
+    forward = type(made.model).forward
+
+    def twice(self, *inputs, **named):
+        outputs = forward(self, *inputs, **named)
+        outputs["word_ins"]["out"] = outputs["word_ins"]["out"].repeat_interleave(2, 1)
+        return outputs
+
+    made.model.__class__ = type("Upsampled", (type(made.model),), {"forward": twice})
+    with pytest.raises(ValueError, match="needs a slot for every target token .* 8 positions"):
+        made.criterion(made.model, made.sample(["w1 w2"]))

@@ -135,3 +135,35 @@ def test_where_nothing_is_decoded_it_says_so(build, caplog, options, why):
         made.criterion(made.model, made.sample(SENTENCES))
     lines = [r.getMessage() for r in caplog.records if "no effect" in r.message]
     assert len(lines) == 1 and "--share-encoder-output" in lines[0] and why in lines[0]
+
+
+def test_hooks_of_others_on_the_decoder_see_the_candidate_and_stay(build):
+    """One that changes the decoder's input counts as without the option."""
+
+    def run(**options):
+        made, seen = build(**options), []
+
+        def change(module, inputs):
+            if torch.is_grad_enabled():
+                seen.append(inputs[0].clone())
+                return (inputs[0].index_fill(1, torch.tensor([2]), 4), *inputs[1:])
+
+        made.model.decoder.register_forward_pre_hook(change)
+        loss, grads, _, _ = step(made)
+        return loss, grads, seen
+
+    loss, grads, seen = run(share_encoder_output=True)
+    expected, expected_grads, expected_seen = run()
+    assert_near(loss, expected, torch.float32)
+    assert len(seen) == len(expected_seen) == 1 and torch.equal(seen[0], expected_seen[0])
+    for name, grad in expected_grads.items():
+        assert_near(grads[name], grad, torch.float32, name)
+
+
+def test_an_encoder_with_a_decoding_method_of_its_own_is_asked_for_it(build):
+    made = build(share_encoder_output=True)
+    kind = type(made.model.encoder)
+    own = {"forward_torchscript": lambda self, net_input: kind.forward_torchscript(self, net_input)}
+    made.model.encoder.__class__ = type("Own", (kind,), own)
+    _, _, calls, _ = step(made)
+    assert len(calls) == 2

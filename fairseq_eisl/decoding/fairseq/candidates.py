@@ -40,7 +40,7 @@ def decode(
     """
     inner = _encoder_decoder(
         model,
-        "--criterion eisl decodes candidates with encoder-decoder models; "
+        "candidates are decoded with encoder-decoder models; "
         "{} is none (--train-decoding teacher-forcing needs no decoding)",
     )
     net_input, target = sample["net_input"], sample["target"]

@@ -79,7 +79,7 @@ def scores(model, net_output: Any) -> Scores:
             values = inner.get_normalized_probs(net_output, log_probs=True)
         except NotImplementedError:
             raise ValueError(
-                f"--criterion eisl needs the probabilities of all symbols, and "
+                f"the probabilities of all symbols are needed, and "
                 f"{type(inner).__name__} has no get_normalized_probs that gives them"
             ) from None
         values = values.to(torch.promote_types(values.dtype, torch.float32))
@@ -88,8 +88,13 @@ def scores(model, net_output: Any) -> Scores:
     return Scores(values, own)
 
 
+def is_called_as_module(encoder) -> bool:
+    """Whether an encoder's forward gives what decoding needs; it may have a method for that."""
+    return has_own(encoder, FairseqEncoder, "forward_torchscript", "forward_non_torchscript")
+
+
 def encode(encoder, net_input: Dict[str, Any]):
     """The encoder's output for decoding. Called as a module, so that its hooks run."""
-    if has_own(encoder, FairseqEncoder, "forward_torchscript", "forward_non_torchscript"):
+    if is_called_as_module(encoder):
         return encoder(**{k: v for k, v in net_input.items() if k != "prev_output_tokens"})
     return encoder.forward_torchscript(net_input)

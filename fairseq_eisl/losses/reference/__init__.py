@@ -9,12 +9,14 @@ from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
 from .nat_slots import slot_loss
+from .oaxe import oaxe_loss
 from .token_weights import token_weighted_loss
 
 __all__ = [
     "bag_of_ngrams_loss",
     "eisl_loss",
     "exact_autoregressive_eisl",
+    "oaxe_loss",
     "one_hot_convolution_scores",
     "slot_loss",
     "token_weighted_loss",

@@ -1,0 +1,29 @@
+"""The comparison methods: each with the models that it fits, and flags that show something."""
+
+from tests.toy import ARCHS, NAT_ARCHS
+
+AUTOREGRESSIVE, NAT = tuple(ARCHS), tuple(NAT_ARCHS)
+WEIGHTINGS = ("tailr", "dft", "mixce", "gold", "error_norm", "convex")
+# name of the case: criterion, architectures, options
+CASES = {
+    **{
+        f"token_weighted {kind}": (
+            "token_weighted",
+            (*AUTOREGRESSIVE, *NAT),
+            {"token_weighting": kind},
+        )
+        for kind in WEIGHTINGS
+    },
+    "token_weighted with cross entropy": (
+        *("token_weighted", ("transformer", "cmlm_transformer")),
+        {"ce_factor": 0.5, "label_smoothing": 0.1},
+    ),
+    "bag_of_ngrams 1": ("bag_of_ngrams", NAT, {"bag_ngram": 1}),
+    "bag_of_ngrams 2": ("bag_of_ngrams", NAT, {}),
+    "oaxe": ("oaxe", NAT, {"oaxe_skip": 0.05}),
+    "oaxe joint": ("oaxe", NAT, {"oaxe_skip": 0.0, "ce_factor": 0.5}),
+    "bag_of_ngrams joint": ("bag_of_ngrams", NAT, {"bag_factor": 0.9, "ce_factor": 0.1}),
+}
+PAIRS = [(case, arch) for case, (_, archs, _) in CASES.items() for arch in archs]
+# The refinement steps of iNAT draw their words for the whole padded batch.
+EXTRA = {"iterative_nonautoregressive_transformer": ["--dae-ratio", "0"]}

@@ -1,0 +1,145 @@
+"""What holds for every comparison method: padding, singletons, update-freq, half precision."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from fairseq_eisl.criterions import candidate_flags
+from tests import toy as toy_corpus
+from tests.criterions.conftest import SENTENCES
+from tests.criterions.rivals import CASES, EXTRA, PAIRS
+from tests.criterions.test_eisl_gradients import updated_gradients
+from tests.tolerances import assert_near
+
+PAD = 1
+each_pair = pytest.mark.parametrize("case, arch", PAIRS)
+
+
+@pytest.fixture(scope="module")
+def make(toy):
+    def make(case, arch, *flags, **more):
+        criterion, _, options = CASES[case]
+        flags = (*EXTRA.get(arch, []), *flags)
+        scale = 2 if arch in toy_corpus.NAT_ARCHS else 1
+        rest = {"criterion": criterion, "scale": scale, **options, **more}
+        return toy_corpus.setup(toy.bin, *flags, arch=arch, **rest)
+
+    return make
+
+
+def loss_and_gradient(made, sample):
+    torch.manual_seed(4)
+    made.model.zero_grad()
+    loss, _, log = made.criterion(made.model, sample)
+    loss.backward()
+    grads = {n: p.grad.clone() for n, p in made.model.named_parameters() if p.grad is not None}
+    return loss.detach(), log, grads
+
+
+@each_pair
+def test_more_padding_changes_nothing(make, case, arch):
+    made = make(case, arch)
+
+    def run(more):
+        sample = made.sample(SENTENCES)
+        names = ["target", *(["prev_target"] if arch in toy_corpus.NAT_ARCHS else [])]
+        for name in names:
+            sample[name] = F.pad(sample[name], (0, more), value=PAD)
+        inputs = sample["net_input"]
+        inputs["prev_output_tokens"] = F.pad(inputs["prev_output_tokens"], (0, more), value=PAD)
+        return loss_and_gradient(made, sample)
+
+    (loss, log, grads), (padded_loss, padded_log, padded_grads) = run(0), run(3)
+    assert_near(padded_loss, loss, torch.float32, "loss")
+    assert log.keys() == padded_log.keys() and case.split()[0] in log
+    for name in grads:
+        assert_near(padded_grads[name], grads[name], torch.float32, name)
+    assert any(grad.abs().sum() > 0 for grad in grads.values())
+
+
+@each_pair
+def test_a_batch_is_the_sum_of_its_sentences(make, case, arch):
+    made = make(case, arch)
+
+    def losses(sentences, ids):
+        torch.manual_seed(4)
+        sample = made.sample(sentences, ids)
+        loss, size, _ = made.criterion(made.model, sample, reduce=False)
+        assert size == len(sentences)
+        return dict(zip(sample["id"].tolist(), loss))
+
+    together = losses(SENTENCES, range(8))
+    alone = {i: losses([sentence], [i])[i] for i, sentence in enumerate(SENTENCES)}
+    if arch == "nacrf_transformer":  # its likelihood comes as one mean, spread over the batch
+        together, alone = ({0: sum(x.values())} for x in (together, alone))
+    for index, loss in together.items():
+        assert_near(alone[index], loss, torch.float32, str(index))
+
+
+@each_pair
+def test_update_freq_gives_the_gradients_of_the_whole_batch(make, case, arch):
+    sentences = sorted(SENTENCES, key=len)
+
+    def gradients(*parts):
+        made = make(case, arch, "--lr", "0")
+        samples = [made.sample(sentences[part], ids=list(range(8))[part]) for part in parts]
+        return updated_gradients(made, samples)
+
+    whole, split = gradients(slice(0, 8)), gradients(slice(0, 4), slice(4, 8))
+    for name, grad in whole.items():
+        size = max(1.0, grad.abs().max().item())
+        assert (split[name] - grad).abs().max() <= 1e-5 * size, name
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_finite(make, case, dtype):
+    arch = CASES[case][1][0]
+    made = make(case, arch)
+    made.model.to(dtype)
+    loss, _, grads = loss_and_gradient(made, made.sample(SENTENCES))
+    assert loss.isfinite() and all(grad.isfinite().all() for grad in grads.values())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_validation_logs_what_training_does_and_the_likelihood(make, case):
+    made = make(case, CASES[case][1][0])
+    made.criterion.eval()
+    made.model.eval()
+    with torch.no_grad():
+        _, _, log = made.criterion(made.model, made.sample(SENTENCES))
+    assert {"nll", "nll_tokens", "ce", case.split()[0]} <= log.keys()
+
+
+@pytest.mark.parametrize(
+    "criterion, options, words",
+    [
+        ("token_weighted", {"tailr_gamma": 1.5}, r"--tailr-gamma must be in \[0, 1\], not 1.5"),
+        (
+            "token_weighted",
+            {"convex_power": -1.0},
+            "--convex-power must be a finite number above 0",
+        ),
+        ("token_weighted", {"ce_factor": -1.0}, "--ce-factor must be a finite number"),
+        ("oaxe", {"oaxe_skip": 1.0}, r"--oaxe-skip must be in \[0, 1\), not 1.0"),
+        ("bag_of_ngrams", {"bag_ngram": 0}, "--bag-ngram must be 1 or more, not 0"),
+        ("bag_of_ngrams", {"bag_factor": 0.0}, "--bag-factor and --ce-factor are both 0"),
+    ],
+)
+def test_a_wrong_flag_is_named(toy, criterion, options, words):
+    arch = "cmlm_transformer"
+    with pytest.raises(ValueError, match=words):
+        toy_corpus.setup(toy.bin, arch=arch, criterion=criterion, **options)
+
+
+def test_an_idle_number_is_said(make, caplog):
+    made = make("token_weighted dft", "transformer", tailr_gamma=0.5)
+    with caplog.at_level("WARNING", logger="fairseq_eisl"):
+        made.criterion(made.model, made.sample(SENTENCES))
+    lines = [r.getMessage() for r in caplog.records if "no effect" in r.message]
+    assert lines == ["--tailr-gamma 0.5: no effect with --token-weighting dft"]
+
+
+def test_criterions_without_candidates_have_no_flags_of_candidates():
+    fields = candidate_flags.SequenceCriterionConfig.__dataclass_fields__
+    assert "train_decoding" not in fields and "ce_factor" in fields
