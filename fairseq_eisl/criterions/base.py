@@ -366,8 +366,6 @@ class SequenceCriterion(FairseqCriterion):
         others = nat_outputs.other_losses(outputs)
         return NATLosses(sequence / count, ce, others, log, words.factor)
 
-    # -- both ------------------------------------------------------------------------------
-
     def _seeds(self, sample):
         """(B,) seeds of the random choices of this update: they depend on the trainer's
         seed, the update and the sentence, not on how the batch is put together.
