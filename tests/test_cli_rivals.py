@@ -1,0 +1,98 @@
+"""The comparison methods through fairseq-train: from a CE checkpoint, resumed, on two workers."""
+
+import re
+import socket
+
+import pytest
+import torch
+
+from tests.test_cli_repeats import LOG, ok, updates
+from tests.toy import ARCHS, LANGUAGES, NAT_ARCHS, NAT_TASK, TRAINING, USER_DIR, start_cli, train
+
+NAT, CMLM = "nonautoregressive_transformer", "cmlm_transformer"
+RIVALS = {
+    "token_weighted": ("transformer", ["--token-weighting", "tailr"]),
+    "token_weighted slots": (CMLM, ["--token-weighting", "convex", "--ce-factor", "0.1"]),
+    "bag_of_ngrams": (NAT, ["--bag-factor", "0.9", "--ce-factor", "0.1"]),
+    "oaxe": (CMLM, ["--oaxe-skip", "0.01"]),
+}
+each_rival = pytest.mark.parametrize("rival", RIVALS)
+
+
+def flags_of(rival):
+    arch, flags = RIVALS[rival]
+    task = NAT_TASK if arch in NAT_ARCHS else ["--task", "noisy_translation"]
+    return [*task, "--criterion", rival.split()[0], *flags, "--target-noise", "repeat:0.3", *LOG]
+
+
+@pytest.fixture(scope="module")
+def cross_entropy(toy, tmp_path_factory):
+    """A checkpoint of a few updates of cross entropy, by architecture."""
+    found = {}
+    for arch in {arch for arch, _ in RIVALS.values()}:
+        folder = tmp_path_factory.mktemp(arch)
+        stock = "nat_loss" if arch in NAT_ARCHS else "label_smoothed_cross_entropy"
+        short = ["--criterion", stock, "--max-update", "6", "--no-epoch-checkpoints"]
+        task = [] if arch in NAT_ARCHS else ["--task", "noisy_translation"]
+        ok(train(toy.bin, folder, *task, *short, arch=arch))
+        found[arch] = folder / "checkpoint_best.pt"
+    return found
+
+
+@each_rival
+def test_it_goes_on_from_cross_entropy_and_resumes(toy, cross_entropy, tmp_path, rival):
+    arch, flags = RIVALS[rival][0], flags_of(rival)
+    start = ["--finetune-from-model", str(cross_entropy[arch]), "--max-epoch", "1"]
+    saving = ["--save-interval-updates", "5", "--no-epoch-checkpoints"]
+    output = ok(train(toy.bin, tmp_path / "whole", *flags, *start, *saving, arch=arch))
+    expected = updates(output)
+    assert len(expected) > 8 and rival.split()[0] in expected[1], expected[1]
+    assert f"valid_{rival.split()[0]}" in output and "valid_nll_loss" in output
+    path = tmp_path / "whole/checkpoint_1_5.pt"
+    rest = ["--restore-file", str(path), "--max-epoch", "1"]
+    found = updates(ok(train(toy.bin, tmp_path / "rest", *flags, *rest, arch=arch)))
+    assert list(found) == list(range(6, max(expected) + 1))
+    for update, line in found.items():
+        assert line["loss"] == expected[update]["loss"], update
+    state = torch.load(path, weights_only=False)
+    assert not state.get("criterion")  # the model is not in it twice
+
+
+def print_parameters():
+    """Validation says what the parameters are (in the child that calls this)."""
+    from fairseq_eisl.criterions.base import SequenceCriterion
+
+    forward = SequenceCriterion.forward
+
+    def spy(self, model, sample, reduce=True):
+        if not self.training:
+            total = sum(p.detach().double().abs().sum().item() for p in model.parameters())
+            print(f"PARAMETERS {total!r}")
+        return forward(self, model, sample, reduce)
+
+    SequenceCriterion.forward = spy
+
+
+@each_rival
+def test_two_workers_have_one_model(toy, tmp_path, rival):
+    arch, flags = RIVALS[rival][0], flags_of(rival)
+    flags = [
+        *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES, *flags, "--no-save"),
+        *("--arch", arch, *{**ARCHS, **NAT_ARCHS}[arch], "--max-epoch", "1"),
+    ]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ranks = [
+        start_cli(
+            *("fairseq-train", *flags, "--distributed-world-size", "2"),
+            *("--distributed-rank", str(rank), "--distributed-no-spawn"),
+            *("--distributed-init-method", f"tcp://127.0.0.1:{port}"),
+            *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"),
+            before=print_parameters,
+        )
+        for rank in (0, 1)
+    ]
+    outputs = [ok(rank.wait(240)) for rank in ranks]
+    totals = [set(re.findall(r"PARAMETERS (\S+)", output)) for output in outputs]
+    assert len(totals[0]) == 1 and totals[0] == totals[1]
