@@ -44,7 +44,7 @@ def test_the_content_of_files_from_outside_counts(tmp_path):
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "train.de").write_text("a\n")
-    overrides = [f"data.folder={folder}"]
+    overrides = ["data.prepare=multi30k", f"data.folder={folder}"]
     before = keys(tmp_path, *overrides)
     os.utime(folder / "train.de", (1, 1))
     assert keys(tmp_path, *overrides) == before

@@ -83,10 +83,9 @@ def test_parameters_of_the_executor():
 def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
     pytest.importorskip("submitit")
     settings = "\n".join(f'  - "{text}"' for text in TINY)
-    (tmp_path / "broken").mkdir()  # the toy corpus is made, it takes no --data
     seeds = "".join(f'    s{seed}: ["seed={seed}"]\n' for seed in (1, 2, 3))
     text = f"name: s\nrecipe: {SMOKE}\noverrides:\n{settings}\naxes:\n  cell:\n{seeds}"
-    path = write("s.yaml", text + f'    bad: ["data.folder={tmp_path}/broken"]\n')
+    path = write("s.yaml", text + '    bad: ["data.options=[--unknown]"]\n')
     arguments = ["sweep", path, "--runs", tmp_path / "runs", "--jobs", "2"]
     code, output = finish(recipes(*arguments))
     assert code == 1, output
@@ -99,7 +98,7 @@ def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
 
     assert names("cells.csv") == ["cell=s1", "cell=s2", "cell=s3"]
     assert names("rows.csv") == [f"cell=s{seed}" for seed in (1, 2, 3) for _ in range(2)]
-    path.write_text(path.read_text().replace("data.folder", "columns.folder"))  # mended
+    path.write_text(path.read_text().replace("data.options=[--unknown]", "seed=4"))  # mended
     code, output = finish(recipes(*arguments))
     assert code == 0 and "4 cells, 3 done before" in output, output
     assert output.count(": started ") == 1 and len(names("cells.csv")) == 4
