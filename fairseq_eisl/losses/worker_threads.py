@@ -15,9 +15,8 @@ from torch import Tensor
 
 Item = TypeVar("Item")
 
-# Numbers of a block of sentences: few enough that two threads get some, so many that the
-# calls of Python do not count.
-_SENTENCES_BLOCK = 2**15
+# Numbers of a block of sentences, so many that threads do not wait for one another's Python.
+_SENTENCES_BLOCK = 2**17
 
 
 @contextmanager
@@ -157,8 +156,9 @@ class _OverSentences(torch.autograd.Function):
 
 
 def _row_blocks(x: Tensor) -> List[slice]:
-    """Slices of some rows, about one block's worth of numbers each."""
-    rows = max(1, _SENTENCES_BLOCK * len(x) // max(1, x.numel()))
+    """Slices of some rows, one block's worth of numbers or more each."""
+    count = max(1, x.numel() // _SENTENCES_BLOCK)
+    rows = max(1, -(-len(x) // count))
     return [slice(start, start + rows) for start in range(0, max(1, len(x)), rows)]
 
 
