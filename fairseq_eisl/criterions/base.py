@@ -6,7 +6,7 @@ other terms, cross entropy beside it, seeds, sums and averages.
 """
 
 import logging
-from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 import torch
 from fairseq.criterions import (
@@ -30,7 +30,7 @@ from .candidate_flags import (
 )
 from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
-from .nat_outputs import ModelLoss, NATOutputs
+from .nat_outputs import ModelLoss, NATLosses, NATOutputs
 from .output_layer import LARGE, output_layer
 from .sequence_output import SequenceOutput, SlotKinds
 
@@ -38,19 +38,6 @@ logger = logging.getLogger(__name__)
 
 AUTOREGRESSIVE, NON_AUTOREGRESSIVE = "autoregressive", "non-autoregressive"
 Log = Dict[str, Any]
-
-
-class NATLosses(NamedTuple):
-    """Losses of a non-autoregressive model in nats, before their factors: (B,), or scalars."""
-
-    sequence: Tensor
-    ce: Optional[Tensor]
-    """Cross entropy of the words, if it was asked for."""
-    others: Dict[str, Tensor]
-    """Every output but the words, by name."""
-    log: Log
-    factor: float
-    """The model's own factor of the words, as far as the sequence loss has it."""
 
 
 class SequenceCriterion(FairseqCriterion):
@@ -187,13 +174,7 @@ class SequenceCriterion(FairseqCriterion):
 
     def autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
         """(B,) losses with their factors, and sums to log."""
-        inner, net_input = unwrapped(model), sample["net_input"]
-        shares = model_outputs.shares_encoder_output(inner, net_input)
-        self._say(
-            lambda: idle_flags(
-                self.given, self.flag_groups, inner, blocks=self._has_blocks(model), shares=shares
-            )
-        )
+        self.say_idle_flags(model, sample["net_input"])
         loss: Any = 0.0
         log: Log = {}
         forced: Optional[Scores] = None
@@ -205,7 +186,7 @@ class SequenceCriterion(FairseqCriterion):
             log["target_tokens"] = sample["ntokens"]
             log.update(candidate_statistics(candidates.tokens, candidates.mask))
         else:  # cross entropy alone: nothing is decoded
-            forced = model_outputs.run(model, net_input, self.vocabulary)
+            forced = model_outputs.run(model, sample["net_input"], self.vocabulary)
         if forced is not None:
             smoothing = self.label_smoothing
             ce, nll = cross_entropy(forced, sample["target"], smoothing, self.padding_idx)
@@ -214,9 +195,19 @@ class SequenceCriterion(FairseqCriterion):
             log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
         return loss, log
 
+    def say_idle_flags(self, model, net_input):
+        """Warn, once, of flags that change nothing with this autoregressive model."""
+        inner = unwrapped(model)
+        shares = model_outputs.shares_encoder_output(inner, net_input)
+        self._say(
+            lambda: idle_flags(
+                self.given, self.flag_groups, inner, blocks=self._has_blocks(model), shares=shares
+            )
+        )
+
     def _on_candidate(self, model, sample) -> Tuple[SequenceOutput, Candidates, Optional[Scores]]:
         """The output on the candidate, and teacher-forced scores where they are needed."""
-        target, seeds = sample["target"], self._seeds(sample)
+        target, seeds = sample["target"], self.seeds(sample)
         net_input, layer = sample["net_input"], self._layer_of_blocks(model, target)
         if self._shares_encoder_output(model, net_input):
             within = model_outputs.candidate_within(
@@ -314,7 +305,7 @@ class SequenceCriterion(FairseqCriterion):
                 released=self.released,
             )
         )
-        losses = self.nat_losses(outputs, self._seeds(sample))
+        losses = self.nat_losses(outputs, self.seeds(sample))
         sequence = self.sequence_factor * losses.sequence
         if self.sequence_factor == 0:
             sequence = sequence.detach()  # saves the backward
@@ -366,7 +357,7 @@ class SequenceCriterion(FairseqCriterion):
         others = nat_outputs.other_losses(outputs)
         return NATLosses(sequence / count, ce, others, log, words.factor)
 
-    def _seeds(self, sample):
+    def seeds(self, sample):
         """(B,) seeds of the random choices of this update: they depend on the trainer's
         seed, the update and the sentence, not on how the batch is put together.
 

@@ -19,9 +19,9 @@ from ..losses import (
     slot_terms,
 )
 from .averages import Sums
-from .base import Log, NATLosses, SequenceCriterion
+from .base import Log, SequenceCriterion
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
-from .nat_outputs import ModelLoss, NATOutputs, entry_losses
+from .nat_outputs import ModelLoss, NATLosses, NATOutputs, entry_losses
 from .sequence_output import SequenceOutput
 
 

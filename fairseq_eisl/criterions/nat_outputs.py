@@ -89,6 +89,19 @@ class NATOutputs(NamedTuple):
         return targets.eq(self.symbols.bos) | targets.eq(self.symbols.eos)
 
 
+class NATLosses(NamedTuple):
+    """Losses of a non-autoregressive model in nats, before their factors: (B,), or scalars."""
+
+    sequence: Tensor
+    ce: Optional[Tensor]
+    """Cross entropy of the words, if it was asked for."""
+    others: Dict[str, Tensor]
+    """Every output but the words, by name."""
+    log: Dict[str, Any]
+    factor: float
+    """The model's own factor of the words, as far as the sequence loss has it."""
+
+
 def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
     """The outputs of one forward, checked.
 

@@ -20,6 +20,11 @@ CASES = {
     ),
     "bag_of_ngrams 1": ("bag_of_ngrams", NAT, {"bag_ngram": 1}),
     "bag_of_ngrams 2": ("bag_of_ngrams", NAT, {}),
+    "policy_gradient": ("policy_gradient", AUTOREGRESSIVE, {"pg_smoothing": "higher"}),
+    "policy_gradient rloo": (
+        *("policy_gradient", AUTOREGRESSIVE),
+        {"pg_samples": 3, "pg_baseline": "rloo", "ce_factor": 0.3, "pg_norm": "token"},
+    ),
     "oaxe": ("oaxe", NAT, {"oaxe_skip": 0.05}),
     "oaxe joint": ("oaxe", NAT, {"oaxe_skip": 0.0, "ce_factor": 0.5}),
     "bag_of_ngrams joint": ("bag_of_ngrams", NAT, {"bag_factor": 0.9, "ce_factor": 0.1}),

@@ -108,7 +108,8 @@ def test_validation_logs_what_training_does_and_the_likelihood(make, case):
     made.model.eval()
     with torch.no_grad():
         _, _, log = made.criterion(made.model, made.sample(SENTENCES))
-    assert {"nll", "nll_tokens", "ce", case.split()[0]} <= log.keys()
+    name = [] if case.startswith("policy_gradient") else [case.split()[0]]
+    assert {"nll", "nll_tokens", "ce", *name} <= log.keys()
 
 
 @pytest.mark.parametrize(
@@ -121,13 +122,15 @@ def test_validation_logs_what_training_does_and_the_likelihood(make, case):
             "--convex-power must be a finite number above 0",
         ),
         ("token_weighted", {"ce_factor": -1.0}, "--ce-factor must be a finite number"),
+        ("policy_gradient", {"pg_samples": 1, "pg_baseline": "rloo"}, "--pg-samples must be 2 or"),
+        ("policy_gradient", {"pg_norm": "tokens"}, "--pg-norm: 'tokens' is unknown; choose from"),
         ("oaxe", {"oaxe_skip": 1.0}, r"--oaxe-skip must be in \[0, 1\), not 1.0"),
         ("bag_of_ngrams", {"bag_ngram": 0}, "--bag-ngram must be 1 or more, not 0"),
         ("bag_of_ngrams", {"bag_factor": 0.0}, "--bag-factor and --ce-factor are both 0"),
     ],
 )
 def test_a_wrong_flag_is_named(toy, criterion, options, words):
-    arch = "cmlm_transformer"
+    arch = "transformer" if criterion == "policy_gradient" else "cmlm_transformer"
     with pytest.raises(ValueError, match=words):
         toy_corpus.setup(toy.bin, arch=arch, criterion=criterion, **options)
 

@@ -142,7 +142,7 @@ def test_the_criterion_samples_in_training_only(build):
     def candidates(training: bool, seed: int):
         made.criterion.train(training)
         torch.manual_seed(seed)
-        seeds = made.criterion._seeds(sample)
+        seeds = made.criterion.seeds(sample)
         seen.append(made.criterion._candidates(made.model, sample, seeds).tokens)
         return seen[-1]
 

@@ -136,7 +136,7 @@ def test_candidates_see_a_hook(build):
         lambda module, inputs, output: (output[0].index_fill(2, torch.tensor([7]), 1e4), output[1])
     )
     criterion = made.criterion
-    tokens = criterion._candidates(made.model, sample, criterion._seeds(sample))
+    tokens = criterion._candidates(made.model, sample, criterion.seeds(sample))
     assert tokens.tokens[tokens.mask].eq(7).all()
 
 
@@ -145,7 +145,7 @@ def test_candidates_see_a_hook_of_the_encoder(build):
     seen = []
     made.model.encoder.register_forward_hook(lambda *_: seen.append(1))
     sample = made.sample(SENTENCES)
-    made.criterion._candidates(made.model, sample, made.criterion._seeds(sample))
+    made.criterion._candidates(made.model, sample, made.criterion.seeds(sample))
     assert seen == [1]
 
 

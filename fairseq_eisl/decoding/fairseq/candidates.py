@@ -33,10 +33,12 @@ def decode(
     seeds: Optional[Tensor] = None,
     after_eos: bool = False,
     encoder_out: Any = None,
+    limit: Optional[Tensor] = None,
 ) -> Candidates:
-    """A candidate for each sentence, as long as its target at most, with cached keys and values.
+    """A candidate for each sentence, with cached keys and values.
 
-    ``seeds``, ``after_eos``: as for :func:`fairseq_eisl.decoding.decode`.
+    ``seeds``, ``after_eos``: as for :func:`fairseq_eisl.decoding.decode`. ``limit``: (B,) int64,
+    the most tokens of each; as many as its target has, if None.
     """
     inner = _encoder_decoder(
         model,
@@ -44,14 +46,15 @@ def decode(
         "{} is none (--train-decoding teacher-forcing needs no decoding)",
     )
     net_input, target = sample["net_input"], sample["target"]
+    length = target.size(1) if limit is None else int(limit.max())
     with evaluation_mode(inner):
         if encoder_out is None:
             encoder_out = encode(inner.encoder, net_input)
         return candidates.decode(
             lambda prefix: _next_scores(inner, encoder_out, prefix),
             _first_token(net_input["prev_output_tokens"], pad),
-            limit=target.ne(pad).sum(1),
-            length=target.size(1),
+            limit=target.ne(pad).sum(1) if limit is None else limit,
+            length=length,
             pad=pad,
             eos=eos,
             seeds=seeds,
