@@ -133,7 +133,7 @@ class PolicyGradientCriterion(SequenceCriterion):
             best = decode(model, sample, self.padding_idx, self.eos_idx, limit=limit)
             greedy = self.rewards(best.tokens, target)
         advantages = rewards - baselines(rewards, self.baseline, greedy)
-        scores, forced = self._run(model, sample, samples)
+        scores, forced = self._on_samples(model, sample, samples)
         tokens, mask = samples.tokens.flatten(0, 1), samples.mask.flatten(0, 1)
         if scores.normalized:
             own = scores.values.gather(2, tokens.unsqueeze(2)).squeeze(2)
@@ -192,7 +192,7 @@ class PolicyGradientCriterion(SequenceCriterion):
         parts = (part[:, :width].unflatten(0, (-1, count)) for part in found)
         return _Samples(*parts)
 
-    def _run(self, model, sample, samples: _Samples) -> Tuple[Scores, Optional[Scores]]:
+    def _on_samples(self, model, sample, samples: _Samples) -> Tuple[Scores, Optional[Scores]]:
         """Scores of the samples, and of the target where cross entropy needs them: one forward,
         as a distributed wrapper allows one a backward."""
         prefix, count = samples.prefix, self.count

@@ -123,7 +123,6 @@ def test_validation_logs_what_training_does_and_the_likelihood(make, case):
         ),
         ("token_weighted", {"ce_factor": -1.0}, "--ce-factor must be a finite number"),
         ("policy_gradient", {"pg_samples": 1, "pg_baseline": "rloo"}, "--pg-samples must be 2 or"),
-        ("policy_gradient", {"pg_norm": "tokens"}, "--pg-norm: 'tokens' is unknown; choose from"),
         ("oaxe", {"oaxe_skip": 1.0}, r"--oaxe-skip must be in \[0, 1\), not 1.0"),
         ("bag_of_ngrams", {"bag_ngram": 0}, "--bag-ngram must be 1 or more, not 0"),
         ("bag_of_ngrams", {"bag_factor": 0.0}, "--bag-factor and --ce-factor are both 0"),
