@@ -59,8 +59,8 @@ def baselines(
     Raises:
         ValueError: an unknown kind, ``rloo`` of one sample, or what the kind needs is missing.
 
-    >>> baselines(torch.tensor([[0.8, 0.2]]), "rloo").tolist()
-    [[0.20000000298023224, 0.800000011920929]]
+    >>> baselines(torch.tensor([[0.75, 0.25]]), "rloo").tolist()
+    [[0.25, 0.75]]
     """
     if kind not in BASELINES:
         raise ValueError(f"kind={kind!r} is unknown; choose from {', '.join(BASELINES)}")
