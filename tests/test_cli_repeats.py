@@ -2,11 +2,20 @@
 
 import json
 import re
-import socket
 
 import pytest
 
-from tests.toy import ARCHS, LANGUAGES, TRAINING, USER_DIR, Child, parse, run_cli, start_cli, train
+from tests.toy import (
+    ARCHS,
+    LANGUAGES,
+    TRAINING,
+    USER_DIR,
+    Child,
+    parse,
+    run_cli,
+    start_two_ranks,
+    train,
+)
 
 NOISE = ["--target-noise", "repeat:0.3,blank:0.1"]
 EISL = ["--task", "noisy_translation", "--criterion", "eisl", "--ngram", "1,2", *NOISE]
@@ -169,19 +178,7 @@ def test_two_processes_train_like_one(toy, tmp_path):
         *("--optimizer", "sgd", "--lr", "0.3", "--max-tokens", "240"),
     ]
     one = ok(run_cli("fairseq-train", *flags, "--update-freq", "2", before=print_targets))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ranks = [
-        start_cli(
-            *("fairseq-train", *flags, "--distributed-world-size", "2"),
-            *("--distributed-rank", str(rank), "--distributed-no-spawn"),
-            *("--distributed-init-method", f"tcp://127.0.0.1:{port}"),
-            *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"),
-            before=print_targets,
-        )
-        for rank in (0, 1)
-    ]
+    ranks = start_two_ranks(*flags, before=print_targets)
     outputs = [ok(rank.wait(240)) for rank in ranks]
     assert last_update(outputs[0]) == last_update(one) == (len(epoch) + 1) // 2
     assert valid_loss(outputs[0]) == pytest.approx(valid_loss(one), abs=1e-4)

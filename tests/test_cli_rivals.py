@@ -1,13 +1,21 @@
 """The comparison methods through fairseq-train: from a CE checkpoint, resumed, on two workers."""
 
 import re
-import socket
 
 import pytest
 import torch
 
 from tests.test_cli_repeats import LOG, ok, updates
-from tests.toy import ARCHS, LANGUAGES, NAT_ARCHS, NAT_TASK, TRAINING, USER_DIR, start_cli, train
+from tests.toy import (
+    ARCHS,
+    LANGUAGES,
+    NAT_ARCHS,
+    NAT_TASK,
+    TRAINING,
+    USER_DIR,
+    start_two_ranks,
+    train,
+)
 
 NAT, CMLM = "nonautoregressive_transformer", "cmlm_transformer"
 RIVALS = {
@@ -82,19 +90,7 @@ def test_two_workers_have_one_model(toy, tmp_path, rival):
         *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES, *flags, "--no-save"),
         *("--arch", arch, *{**ARCHS, **NAT_ARCHS}[arch], "--max-epoch", "1"),
     ]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ranks = [
-        start_cli(
-            *("fairseq-train", *flags, "--distributed-world-size", "2"),
-            *("--distributed-rank", str(rank), "--distributed-no-spawn"),
-            *("--distributed-init-method", f"tcp://127.0.0.1:{port}"),
-            *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"),
-            before=print_parameters,
-        )
-        for rank in (0, 1)
-    ]
+    ranks = start_two_ranks(*flags, before=print_parameters)
     outputs = [ok(rank.wait(240)) for rank in ranks]
     totals = [set(re.findall(r"PARAMETERS (\S+)", output)) for output in outputs]
     assert len(totals[0]) == 1 and totals[0] == totals[1]

@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -228,6 +229,23 @@ def start_cli(name: str, *args: str, stdin: str = "", cwd=None, before=None) -> 
 
 
 @functools.lru_cache(maxsize=None)
+def start_two_ranks(*flags: str, before=None) -> List["Child"]:
+    """``fairseq-train`` on two workers that meet at a free port, each in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return [
+        start_cli(
+            *("fairseq-train", *flags, "--distributed-world-size", "2"),
+            *("--distributed-rank", str(rank), "--distributed-no-spawn"),
+            *("--distributed-init-method", f"tcp://127.0.0.1:{port}"),
+            *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"),
+            before=before,
+        )
+        for rank in (0, 1)
+    ]
+
+
 def _warm_up():
     """Do here, once, what every child would spend seconds on: imports, and hydra's parser."""
     import torch._dynamo  # noqa: F401 (each optimiser imports it)

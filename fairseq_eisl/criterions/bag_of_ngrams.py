@@ -8,7 +8,7 @@ from ..losses import token_log_probs
 from ..losses.bag_of_ngrams import FLOOR, bag_of_ngrams_loss
 from ..losses.nat_slots import pin_observed
 from .base import NON_AUTOREGRESSIVE, SequenceCriterion
-from .candidate_flags import SequenceCriterionConfig, check_candidate_flags, check_factors
+from .candidate_flags import SequenceCriterionConfig
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
 
@@ -36,17 +36,10 @@ class BagOfNgramsCriterion(SequenceCriterion):
     kinds = (NON_AUTOREGRESSIVE,)
     flag_groups = FlagGroups(sequence=("bag_ngram",), factor="bag_factor")
 
-    def __init__(self, cfg, task):
-        super().__init__(cfg, task)
-        self.sequence_factor = cfg.bag_factor
-
     @classmethod
     def check_flags(cls, cfg):
         """Raise ValueError, which names the flag."""
-        check_candidate_flags(cfg)
-        check_factors(cfg, "bag_factor")
-        if cfg.bag_factor == 0 and cfg.ce_factor == 0:
-            raise ValueError("--bag-factor and --ce-factor are both 0: nothing to train on")
+        super().check_flags(cfg)
         if cfg.bag_ngram < 1:
             raise ValueError(f"--bag-ngram must be 1 or more, not {cfg.bag_ngram}")
 

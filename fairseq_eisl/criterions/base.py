@@ -27,6 +27,8 @@ from .candidate_flags import (
     SequenceCriterionConfig,
     allow_negative_values,
     check_candidate_flags,
+    check_factors,
+    flag_of,
 )
 from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
@@ -53,7 +55,7 @@ class SequenceCriterion(FairseqCriterion):
     A subclass is registered with a dataclass that extends ``CandidateCriterionConfig`` (or
     ``SequenceCriterionConfig``, where the candidate is always the target), and has
     :meth:`sequence_losses`. It may say more: which models it fits (``kinds``), flags of its
-    own (``flag_groups``, :meth:`check_flags`), the factor of its loss (``sequence_factor``).
+    own and the factor of its loss (``flag_groups``, :meth:`check_flags`).
     """
 
     kinds: Tuple[str, ...] = (AUTOREGRESSIVE, NON_AUTOREGRESSIVE)
@@ -65,7 +67,8 @@ class SequenceCriterion(FairseqCriterion):
     takes_features = False
     """Whether :meth:`sequence_losses` takes features and their layer in place of scores."""
     sequence_factor = 1.0
-    """Factor of the sequence loss; with 0, only cross entropy is trained."""
+    """Factor of the sequence loss, from the flag ``flag_groups.factor`` where there is one; with 0,
+    only cross entropy is trained."""
     steps = "all"
     """Refinement steps of iNAT's training that the loss is for: all, or first (the others keep
     their cross entropy)."""
@@ -81,6 +84,8 @@ class SequenceCriterion(FairseqCriterion):
         flags = CRITERION_DATACLASS_REGISTRY.get(self.name(), SequenceCriterionConfig)
         defaults = {name: f.default for name, f in flags.__dataclass_fields__.items()}
         self.given = GivenFlags(cfg, defaults)
+        if self.flag_groups.factor:
+            self.sequence_factor = getattr(cfg, self.flag_groups.factor)
         self.ce_factor, self.label_smoothing = cfg.ce_factor, cfg.label_smoothing
         # A criterion whose flags say nothing of candidates has the target for one.
         self.decoding = str(getattr(cfg, "train_decoding", "teacher-forcing"))
@@ -111,6 +116,12 @@ class SequenceCriterion(FairseqCriterion):
     def check_flags(cls, cfg):
         """Raise ValueError for flags that cannot be meant; called before any training starts."""
         check_candidate_flags(cfg)
+        factor = cls.flag_groups.factor
+        if factor:
+            check_factors(cfg, factor)
+        if factor and getattr(cfg, factor) == cfg.ce_factor == 0:
+            flag = flag_of(factor)
+            raise ValueError(f"{flag} and --ce-factor are both 0: nothing to train on")
 
     @classmethod
     def validated(cls) -> str:
@@ -143,8 +154,6 @@ class SequenceCriterion(FairseqCriterion):
         """Loss in nats, summed over sentences (or (B,) without ``reduce``), the number of
         sentences, and sums to log."""
         model_outputs.check_model(model, self.name())
-        if self.training and self.sequence_factor == 0 and self.ce_factor == 0:
-            raise ValueError(f"--criterion {self.name()}: all factors are 0, nothing to train on")
         nsentences = sample["target"].size(0)
         if isinstance(unwrapped(model), FairseqNATModel):
             self._check_kind(NON_AUTOREGRESSIVE, model)

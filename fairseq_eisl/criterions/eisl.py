@@ -40,7 +40,6 @@ class EISLCriterion(SequenceCriterion):
     def __init__(self, cfg, task):
         super().__init__(cfg, task)
         self.options = loss_options(cfg)
-        self.sequence_factor = cfg.ngram_factor
         self.specials, self.steps = str(cfg.eisl_special), str(cfg.eisl_steps)
         if str(cfg.eisl_compat) == "released":
             self.released = "--eisl-compat released"
@@ -48,6 +47,7 @@ class EISLCriterion(SequenceCriterion):
     @classmethod
     def check_flags(cls, cfg):
         """Raise ValueError, which names the flag."""
+        super().check_flags(cfg)
         check_flags(cfg)
         loss_options(cfg)
 

@@ -9,9 +9,7 @@ from ..losses import SPECIALS, EISLOptions
 from ..losses.position_selection import SELECTION_ON, SELECTIONS
 from .candidate_flags import (
     CandidateCriterionConfig,
-    check_candidate_flags,
     check_choices,
-    check_factors,
 )
 from .idle_flags import FlagGroups
 
@@ -158,11 +156,7 @@ def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:
 
 
 def check_flags(cfg: EISLCriterionConfig):
-    """Raise ValueError for a number that cannot be meant, or an unknown choice."""
-    check_factors(cfg, "ngram_factor")
-    check_candidate_flags(cfg)
-    if cfg.ngram_factor == 0 and cfg.ce_factor == 0:
-        raise ValueError("--ngram-factor and --ce-factor are both 0: nothing to train on")
+    """Raise ValueError for an unknown choice among the flags of EISL alone."""
     check_choices(
         cfg,
         (

@@ -8,7 +8,7 @@ from fairseq.criterions import register_criterion
 from ..losses import token_log_probs
 from ..losses.oaxe import oaxe_sums
 from .base import NON_AUTOREGRESSIVE, SequenceCriterion
-from .candidate_flags import SequenceCriterionConfig, check_candidate_flags, check_factors
+from .candidate_flags import SequenceCriterionConfig
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
 
@@ -31,17 +31,10 @@ class OAXECriterion(SequenceCriterion):
     flag_groups = FlagGroups(sequence=("oaxe_skip",), factor="oaxe_factor")
     own_averages = ("skipped",)
 
-    def __init__(self, cfg, task):
-        super().__init__(cfg, task)
-        self.sequence_factor = cfg.oaxe_factor
-
     @classmethod
     def check_flags(cls, cfg):
         """Raise ValueError, which names the flag."""
-        check_candidate_flags(cfg)
-        check_factors(cfg, "oaxe_factor")
-        if cfg.oaxe_factor == 0 and cfg.ce_factor == 0:
-            raise ValueError("--oaxe-factor and --ce-factor are both 0: nothing to train on")
+        super().check_flags(cfg)
         if not 0 <= cfg.oaxe_skip < 1:
             raise ValueError(f"--oaxe-skip must be in [0, 1), not {cfg.oaxe_skip}")
 

@@ -21,7 +21,6 @@ from .averages import Sums
 from .base import AUTOREGRESSIVE, Log, SequenceCriterion
 from .candidate_flags import (
     SequenceCriterionConfig,
-    check_candidate_flags,
     check_choices,
     check_factors,
 )
@@ -89,19 +88,17 @@ class PolicyGradientCriterion(SequenceCriterion):
 
     def __init__(self, cfg, task):
         super().__init__(cfg, task)
-        self.sequence_factor, self.count = cfg.pg_factor, cfg.pg_samples
+        self.count = cfg.pg_samples
         self.baseline, self.norm = str(cfg.pg_baseline), str(cfg.pg_norm)
         self.dictionary = task.target_dictionary
 
     @classmethod
     def check_flags(cls, cfg):
         """Raise ValueError, which names the flag."""
-        check_candidate_flags(cfg)
-        check_factors(cfg, "pg_factor", "pg_max_len_a")
+        super().check_flags(cfg)
+        check_factors(cfg, "pg_max_len_a")
         choices = ("pg_baseline", BASELINES), ("pg_norm", NORMS), ("pg_smoothing", SMOOTHINGS)
         check_choices(cfg, choices)
-        if cfg.pg_factor == 0 and cfg.ce_factor == 0:
-            raise ValueError("--pg-factor and --ce-factor are both 0: nothing to train on")
         least = 2 if str(cfg.pg_baseline) == "rloo" else 1
         if cfg.pg_samples < least:
             raise ValueError(

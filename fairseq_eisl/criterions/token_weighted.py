@@ -7,7 +7,7 @@ from fairseq.dataclass import ChoiceEnum
 
 from ..losses.token_weights import WEIGHTINGS, TokenWeighting, own_log_probs, weighted_loss
 from .base import SequenceCriterion
-from .candidate_flags import SequenceCriterionConfig, check_candidate_flags, check_choices
+from .candidate_flags import SequenceCriterionConfig, check_choices
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
 
@@ -70,7 +70,7 @@ class TokenWeightedCriterion(SequenceCriterion):
     @classmethod
     def check_flags(cls, cfg):
         """Raise ValueError, which names the flag."""
-        check_candidate_flags(cfg)
+        super().check_flags(cfg)
         check_choices(cfg, [("token_weighting", WEIGHTINGS)])
         _weighting(cfg)
 

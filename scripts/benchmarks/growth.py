@@ -105,8 +105,10 @@ def main():
     parser.add_argument("--ngrams", default="2,3,4")
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, e.g. 0.1 for a try")
     args = parser.parse_args()
-    if args.repeats < 1 or not 0.05 <= args.scale <= 10:
-        parser.error("--repeats must be 1 or more, --scale from 0.05 to 10")
+    if args.repeats < 1:
+        parser.error(f"--repeats: 1 or more is needed, not {args.repeats}")
+    if not 0.05 <= args.scale <= 10:
+        parser.error(f"--scale: 0.05 to 10 is needed, not {args.scale}")
     grid = Grid(args)
     settings = {"ngrams": args.ngrams, "dtype": args.dtype, "beside": "none", **known()}
     rows = [row for axis in GRIDS for row in growth_rows(grid, axis)]

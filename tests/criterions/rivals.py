@@ -30,5 +30,3 @@ CASES = {
     "bag_of_ngrams joint": ("bag_of_ngrams", NAT, {"bag_factor": 0.9, "ce_factor": 0.1}),
 }
 PAIRS = [(case, arch) for case, (_, archs, _) in CASES.items() for arch in archs]
-# The refinement steps of iNAT draw their words for the whole padded batch.
-EXTRA = {"iterative_nonautoregressive_transformer": ["--dae-ratio", "0"]}

@@ -8,14 +8,12 @@ from fairseq_eisl.criterions.eisl import released_losses
 from fairseq_eisl.criterions.nat_outputs import NATOutput, NATOutputs, Symbols, nat_outputs
 from fairseq_eisl.losses import EISLOptions
 from tests import toy as toy_corpus
-from tests.criterions.conftest import SENTENCES
+from tests.criterions.conftest import EXTRA, SENTENCES, loss_and_gradient
 from tests.criterions.test_eisl_gradients import updated_gradients
 from tests.tolerances import assert_near
 from tests.toy import NAT_ARCHS, NAT_TASK
 
 PAD = 1
-# iNAT's denoising draws its words for the whole padded batch: nothing in it is invariant.
-EXTRA = {"iterative_nonautoregressive_transformer": ["--dae-ratio", "0"]}
 MIXES = {
     "eisl": {},
     "with cross entropy": {"ce_factor": 0.5},
@@ -35,15 +33,6 @@ def build(toy):
         return toy_corpus.setup(toy.bin, *flags, arch=arch, scale=2, **options)
 
     return make
-
-
-def loss_and_gradient(made, sample):
-    torch.manual_seed(4)
-    made.model.zero_grad()
-    loss, size, log = made.criterion(made.model, sample)
-    loss.backward()
-    grads = {n: p.grad.clone() for n, p in made.model.named_parameters() if p.grad is not None}
-    return loss.detach(), size, log, grads
 
 
 def outputs_of(made, sample):

@@ -13,6 +13,7 @@ from fairseq.criterions import register_criterion
 import fairseq_eisl
 from fairseq_eisl.criterions.base import SequenceCriterion
 from fairseq_eisl.criterions.candidate_flags import CandidateCriterionConfig
+from fairseq_eisl.criterions.idle_flags import FlagGroups
 
 @dataclass
 class SharpnessConfig(CandidateCriterionConfig):
@@ -22,9 +23,7 @@ class SharpnessConfig(CandidateCriterionConfig):
 class Sharpness(SequenceCriterion):
     """Mean negative log-probability of the likeliest token, over the candidate's positions."""
 
-    def __init__(self, cfg, task):
-        super().__init__(cfg, task)
-        self.sequence_factor = cfg.sharpness_factor
+    flag_groups = FlagGroups(factor="sharpness_factor")
 
     def sequence_losses(self, output):
         best = output.log_probs().max(2).values.masked_fill(~output.mask, 0.0).sum(1)
@@ -67,7 +66,7 @@ def test_it_trains(toy, plugin, tmp_path, arch):
 
 def test_it_may_say_which_models_it_fits(toy, plugin, tmp_path):
     kinds = '    kinds = ("autoregressive",)\n\n'
-    narrow = PLUGIN.replace("    def __init__", kinds + "    def __init__", 1)
+    narrow = PLUGIN.replace("    flag_groups", kinds + "    flag_groups", 1)
     folder = tmp_path / "narrow_plugin"
     folder.mkdir()
     (folder / "__init__.py").write_text(narrow.replace('"sharpness"', '"narrow"'))
@@ -91,11 +90,15 @@ def test_a_subclass_of_a_registered_one_has_its_name_and_flags(toy):
     assert loss.isfinite() and "eisl" in log
 
 
-def test_nothing_to_train_on_and_too_many_positions_are_said(toy):
-    made = toy_corpus.setup(toy.bin)
-    made.criterion.sequence_factor = 0.0
-    with pytest.raises(ValueError, match="--criterion eisl: all factors are 0, nothing to train"):
-        made.criterion(made.model, made.sample(["w1 w2"]))
+def test_nothing_to_train_on_is_said_before_any_training(toy, plugin, tmp_path):
+    code, output = toy_corpus.train(
+        *(toy.bin, tmp_path, "--user-dir", plugin, "--criterion", "sharpness"),
+        *("--sharpness-factor", "0", "--task", "noisy_translation"),
+    )
+    assert code and "--sharpness-factor and --ce-factor are both 0: nothing to train on" in output
+
+
+def test_too_many_positions_are_said(toy):
     made = toy_corpus.setup(toy.bin, arch=NAT)
     forward = type(made.model).forward
 

@@ -6,8 +6,8 @@ from torch.nn import functional as F
 
 from fairseq_eisl.criterions import candidate_flags
 from tests import toy as toy_corpus
-from tests.criterions.conftest import SENTENCES
-from tests.criterions.rivals import CASES, EXTRA, PAIRS
+from tests.criterions.conftest import EXTRA, SENTENCES, loss_and_gradient
+from tests.criterions.rivals import CASES, PAIRS
 from tests.criterions.test_eisl_gradients import updated_gradients
 from tests.tolerances import assert_near
 
@@ -27,15 +27,6 @@ def make(toy):
     return make
 
 
-def loss_and_gradient(made, sample):
-    torch.manual_seed(4)
-    made.model.zero_grad()
-    loss, _, log = made.criterion(made.model, sample)
-    loss.backward()
-    grads = {n: p.grad.clone() for n, p in made.model.named_parameters() if p.grad is not None}
-    return loss.detach(), log, grads
-
-
 @each_pair
 def test_more_padding_changes_nothing(make, case, arch):
     made = make(case, arch)
@@ -49,7 +40,7 @@ def test_more_padding_changes_nothing(make, case, arch):
         inputs["prev_output_tokens"] = F.pad(inputs["prev_output_tokens"], (0, more), value=PAD)
         return loss_and_gradient(made, sample)
 
-    (loss, log, grads), (padded_loss, padded_log, padded_grads) = run(0), run(3)
+    (loss, _, log, grads), (padded_loss, _, padded_log, padded_grads) = run(0), run(3)
     assert_near(padded_loss, loss, torch.float32, "loss")
     assert log.keys() == padded_log.keys() and case.split()[0] in log
     for name in grads:
@@ -97,7 +88,7 @@ def test_half_precision_is_finite(make, case, dtype):
     arch = CASES[case][1][0]
     made = make(case, arch)
     made.model.to(dtype)
-    loss, _, grads = loss_and_gradient(made, made.sample(SENTENCES))
+    loss, _, _, grads = loss_and_gradient(made, made.sample(SENTENCES))
     assert loss.isfinite() and all(grad.isfinite().all() for grad in grads.values())
 
 

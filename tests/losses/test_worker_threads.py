@@ -12,6 +12,7 @@ from fairseq_eisl.losses import (
     eisl_log_prob_terms,
     eisl_logit_terms,
     eisl_loss,
+    worker_threads,
 )
 from fairseq_eisl.losses.worker_threads import InOrder, one_thread, spread
 
@@ -94,20 +95,34 @@ def test_loss_and_backward_hold_few_parallel_operations(three_threads, monkeypat
     assert torch.get_num_threads() == 3
 
 
-@pytest.mark.parametrize("shape", [(9, 40, 40), (1, 8, 8), (3, 300, 200), (0, 4, 4), (5, 0, 3)])
-def test_values_and_gradients_are_the_same_to_the_bit_on_any_number_of_threads(shape):
-    """Blocks of sentences go to threads; no number may tell which."""
+@pytest.mark.parametrize("shape", [(9, 40, 40), (1, 8, 8), (3, 30, 20), (0, 4, 4), (5, 0, 3)])
+def test_values_and_gradients_are_the_same_to_the_bit_in_any_blocks(shape, monkeypatch):
+    """Blocks of sentences go to threads; no number may tell which, nor how many there are."""
     batch, positions, length = shape
     torch.manual_seed(1)
     log_probs = torch.randn(shape).abs().neg()
-    targets, outcomes = torch.randint(9, (batch, length)), []
-    before = torch.get_num_threads()
-    for threads in (1, 2, 5):
+    targets = torch.randint(9, (batch, length))
+    share = torch.arange(1.0, batch + 1)  # unequal, so that a gradient in another block shows
+    outcomes, before = [], torch.get_num_threads()
+    for threads, size in ((1, 2**17), (1, 1), (2, 700), (5, 1), (2, 2**17)):
+        monkeypatch.setattr(worker_threads, "_SENTENCES_BLOCK", size)
         torch.set_num_threads(threads)
         leaf = log_probs.clone().requires_grad_()
         terms = eisl_from_log_probs(leaf, targets, generator=torch.arange(batch))
-        terms.total().sum().backward()
+        (terms.total() * share).sum().backward()
         outcomes.append((*terms, leaf.grad))
     torch.set_num_threads(before)
     for other in outcomes[1:]:
         assert all(torch.equal(a, b) for a, b in zip(outcomes[0], other))
+
+
+def test_small_batches_are_one_block_and_large_ones_some(monkeypatch):
+    seen = []
+    real = worker_threads.spread
+    monkeypatch.setattr(
+        worker_threads, "spread", lambda work, items, *rest: seen.append(len(items))
+        or real(work, items, *rest)
+    )  # fmt: skip
+    for batch in (64, 512):
+        eisl_from_log_probs(torch.zeros(batch, 32, 32), torch.zeros(batch, 32).long())
+    assert seen == [1, 4]
