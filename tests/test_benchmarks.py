@@ -162,7 +162,7 @@ def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
         ("losses", ["--beside", "lazy"], "--beside: choose from none, busy"),
         ("steps", ["--kinds", "arr"], "--kinds: arr is unknown"),
         ("steps", ["--length", "1"], "--length: 2 or more"),
-        ("growth", ["--scale", "0.01"], "--scale from 0.05"),
+        ("growth", ["--scale", "0.01"], "--scale: 0.05 to 10 is needed, not 0.01"),
     ],
 )
 def test_wrong_flags_are_named(script, monkeypatch, capsys, name, flags, words):
