@@ -36,8 +36,10 @@ RULES = {
     "evaluation": Rule({"sacrebleu", "numpy"}, {"bleurt", "sacremoses"}),
     "checkpoints": Rule({"torch", ".fairseq_fixes"}),
     "common": Rule(set()),
-    # the flags that score has for what a run knows
-    "recipes": Rule({"omegaconf", "yaml", ".evaluation.metrics"}, {"submitit", "tqdm"}),
+    # the flags that score has for what a run knows; the validation scores of trials
+    "recipes": Rule(
+        {"omegaconf", "yaml", ".evaluation.metrics", ".evaluation.readers"}, {"submitit", "tqdm"}
+    ),
 }
 # Single modules that may do more than their part, and why.
 EXTRA = {

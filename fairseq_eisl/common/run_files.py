@@ -8,6 +8,10 @@ REPORT = "report.json"
 """What else belongs to the run: see ``Report``."""
 TESTS = "significance.csv"
 """Tests of the differences."""
+TRIALS = "trials.csv"
+"""Settings of trainings that were tried on the validation set, a row each."""
+UNTUNED = "untuned.yaml"
+"""The recipe before some of its settings were chosen by trials."""
 PUBLISHED = "published.csv"
 """Scores of a paper, to be shown beside."""
 
@@ -17,6 +21,10 @@ ROW_COLUMNS = (
 """The columns that a recipe gives its rows, beside those that scoring computes."""
 NEEDED_COLUMNS = ("system", "bleu", "bleu_signature")
 """The columns without which a row cannot be shown."""
+TRIAL_COLUMNS = (
+    "training", "setting", "flags", "chosen", "metric", "score", "at_update", "updates",
+)  # fmt: skip
+"""The columns of trials that are shown."""
 PUBLISHED_COLUMNS = ("setting", "system", "bleu", "source")
 
 

@@ -78,7 +78,7 @@ def decoding_columns(task: str, flags: Dict[str, Any]) -> Dict[str, Any]:
 def check(path: str, recipe: DictConfig):
     """Raise RecipeError, one line with file, key, value and choices, for a recipe that would
     fail, or whose rows would say what is not so."""
-    for part in (_check_data, _check_numbers, _check_trainings, _check_labels, _check_flags):
+    for part in _PARTS:
         for key, what in part(recipe):
             raise RecipeError(f"{path}: {key}: {what}")
 
@@ -328,3 +328,28 @@ def _check_flags(recipe: DictConfig):
             if value not in (None, False) and flag in own.split():
                 instead = _INSTEAD.get(flag, "leave it away")
                 yield f"{key}.{flag}", f"the recipe gives this flag itself; {instead}"
+
+
+def _check_tune(recipe: DictConfig):
+    for name, trials in recipe.tune.items():
+        key = f"tune.{name}"
+        if name not in recipe.train:
+            yield key, f"there is no such training (choose from {', '.join(recipe.train)})"
+        if trials.updates is not None and trials.updates < 1:
+            yield f"{key}.updates", f"1 or more is needed, not {trials.updates}"
+        if not trials.settings:
+            yield f"{key}.settings", "settings to try are needed, e.g. {a: [lr=1e-4], b: []}"
+        for setting, flags in trials.settings.items():
+            where = f"{key}.settings.{setting}"
+            if not re.fullmatch(r"[\w.+-]+", str(setting)) or str(setting).startswith((".", "-")):
+                yield where, "a setting's name has letters, digits and ._+- alone"
+            for flag in flags:
+                if not re.fullmatch(r"[a-z][a-z0-9-]*=.*", str(flag)):
+                    yield where, f"flag=value of the training is needed, not {flag!r}"
+                if str(flag).startswith("max-update=") and trials.updates is not None:
+                    yield where, f"{flag}: updates of a trial are {key}.updates"
+
+
+_PARTS = (
+    _check_data, _check_numbers, _check_trainings, _check_tune, _check_labels, _check_flags,
+)  # fmt: skip

@@ -1,74 +1,30 @@
-"""The command line: ``python -m fairseq_eisl.recipes plan|run|sweep CONFIG``."""
+"""The command line: ``python -m fairseq_eisl.recipes plan|run|tune|sweep CONFIG``."""
 
 import argparse
 import csv
-import json
 import os
-import subprocess
 import sys
-from typing import List, Optional, Tuple
+from typing import List, Optional
 
 from omegaconf import DictConfig
 
 from ..common.matplotlib_check import why_no_pictures
 from ..common.output import drop_output
-from ..common.run_files import ROWS
+from ..common.run_files import ROWS, UNTUNED
 from . import sweep as sweeps
-from . import sweep_jobs, sweep_results
-from .commands import build
-from .flag_places import place
-from .processes import Stopped, captured, stopping
+from . import sweep_jobs, sweep_results, tune
+from .opening import Opened, open_recipe, open_recipes
+from .processes import Stopped, stopping
 from .progress import be_quiet, say
-from .runner import Runner
-from .schema import ROOT, Device, RecipeError, load, run_name
-from .stage import Stage, shell
+from .runner import Runner, as_text, write_whole
+from .schema import ROOT, RecipeError, run_name
+from .stage import shell
 
 DESCRIPTION = """\
 Runs an experiment that a YAML file describes, with the stock commands of fairseq:
 prepare, preprocess, train, (average), generate, score. Finished stages are skipped, a
 killed run goes on where it was, a changed setting runs what depends on it again.
 """
-
-
-def open_recipes(config: str, variations: List[List[str]]) -> List[Tuple[DictConfig, List[Stage]]]:
-    """A recipe under several lists of overrides, checked, each with its stages.
-
-    Raises RecipeError, before anything has run.
-    """
-    recipes = [load(config, overrides) for overrides in variations]
-    try:
-        answer = check_flags([build(recipe) for recipe in recipes])
-    except RecipeError as err:
-        raise RecipeError(f"{config}: {err}") from None
-    for number, stage, message in answer["errors"]:
-        where = place(recipes[number], stage, message)
-        raise RecipeError(f"{' '.join([config, *variations[number]])}: {where}: {message}")
-    found = []
-    for recipe in recipes:
-        if recipe.device == Device.cuda and not answer["cuda"]:
-            raise RecipeError(f"{config}: device: cuda, but torch finds no usable GPU here")
-        found.append((recipe, build(recipe, answer["cuda"])))
-    return found
-
-
-def check_flags(recipes: List[List[Stage]]) -> dict:
-    """What fairseq's parsers say about the commands of several recipes (see ``flag_check``)."""
-    commands = []
-    for number, stages in enumerate(recipes):
-        folders = {**{stage.name: stage.name for stage in stages}, "root": ROOT, "out": "out"}
-        for stage in stages:
-            commands += [[number, stage.name, line] for line in stage.lines(folders)]
-    path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")
-    done = captured(
-        [sys.executable, "-m", "fairseq_eisl.recipes.flag_check"],
-        json.dumps(commands),
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)},
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RecipeError(f"checking the flags failed: {last}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,14 +59,23 @@ def _parser() -> argparse.ArgumentParser:
     for name, help in (
         ("plan", "print the commands, ready to be copied into a shell"),
         ("run", "run what is not done yet"),
+        ("tune", "choose among the settings that the recipe lists, on validation, then run it"),
     ):
         part = add(name, help, "a YAML file, e.g. configs/smoke/multi30k_repeat50.yaml")
         part.add_argument(
             "--out", metavar="DIR", help="the run's own folder (default: RUNS/NAME-seedN)"
         )
-        part.set_defaults(action={"plan": _plan, "run": _run}[name])
-        if name == "run":
+        part.set_defaults(action={"plan": _plan, "run": _run, "tune": _tune}[name])
+        if name != "plan":
             add_quiet(part)
+        if name == "tune":
+            part.add_argument(
+                "--trial-seed",
+                type=int,
+                metavar="SEED",
+                help="of the trials, where it is another one than the recipe's: runs of several "
+                "seeds then have the same settings",
+            )
     part = add(
         "sweep", "run a grid of recipes as jobs", "e.g. configs/sweeps/smoke.yaml, or a recipe"
     )
@@ -147,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plan(args) -> int:
     _check_place("--runs", args.runs, stages=True)
-    (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
+    recipe, stages = open_recipe(args.config, args.overrides)
     print("\n".join(Runner(stages, args.runs).plan()).rstrip())
     return 0
 
@@ -156,9 +121,14 @@ def _run(args) -> int:
     _check_place("--runs", args.runs, stages=True)
     if args.out:
         _check_place("--out", args.out)
-    (recipe, stages), *_ = open_recipes(args.config, [args.overrides])
-    folder = args.out or os.path.join(args.runs, run_name(recipe, args.overrides))
-    runner = Runner(stages, args.runs)
+    opened = open_recipe(args.config, args.overrides)
+    folder = args.out or os.path.join(args.runs, run_name(opened[0], args.overrides))
+    return _run_opened(opened, folder, args.runs)
+
+
+def _run_opened(opened: Opened, folder: str, runs: str) -> int:
+    recipe, stages = opened
+    runner = Runner(stages, runs)
     if not runner.cache.is_done(runner.path(stages[-1].name)):
         _check_pictures()
     try:
@@ -169,6 +139,30 @@ def _run(args) -> int:
     print(_summary(recipe, os.path.join(folder, ROWS)))
     say(f"rows and pictures are beside the page: {os.path.join(folder, 'report.html')}")
     return 0
+
+
+def _tune(args) -> int:
+    _check_place("--runs", args.runs, stages=True)
+    if args.out:
+        _check_place("--out", args.out)
+    seed = [] if args.trial_seed is None else [f"seed={args.trial_seed}"]
+    tune.check_trials(args.config, [*args.overrides, *seed])
+    untuned, _ = open_recipe(args.config, args.overrides)
+    _check_pictures()
+    name = f"{run_name(untuned, args.overrides)}-tuned"
+    folder = args.out or os.path.join(args.runs, name)
+    try:
+        chosen = tune.choose(args.config, [*args.overrides, *seed], args.runs, folder)
+    except RecipeError as err:
+        print(f"recipes: {err}", file=sys.stderr)
+        return 1
+    tried = open_recipe(args.config, [*args.overrides, *chosen.overrides], chosen.rows)
+    code = _run_opened(tried, folder, args.runs)
+    if not code:  # of which settings the rows are, before some were chosen
+        write_whole(os.path.join(folder, UNTUNED), as_text(untuned))
+        shown = ("training", "setting", "score", "at_update", "chosen", "flags")
+        print(sweep_results.as_table([{key: row[key] for key in shown} for row in chosen.rows]))
+    return code
 
 
 def _check_pictures():

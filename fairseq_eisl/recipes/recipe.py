@@ -91,6 +91,16 @@ class Training:
 
 
 @dataclass
+class Trials:
+    """Settings of a training, of which a short trial on the validation set chooses one."""
+
+    updates: Optional[int] = None
+    """Of a trial; as many as the training has where there is none."""
+    settings: Dict[str, List[str]] = field(default_factory=dict)
+    """flag=value for the training, by a name for them."""
+
+
+@dataclass
 class Variant:
     """A way to decode; each system is translated and scored once with every variant."""
 
@@ -123,6 +133,8 @@ class Recipe:
     """Flags of all trainings: task, model, batches."""
     train: Dict[str, Training] = field(default_factory=dict)
     """Trainings by name; each runs after the one that it starts from."""
+    tune: Dict[str, Trials] = field(default_factory=dict)
+    """What ``recipes tune`` tries, by training."""
     teacher: Optional[str] = None
     """The training whose translations are the targets of trainings with corpus: distilled."""
     teacher_generate: Dict[str, Any] = field(
@@ -143,6 +155,8 @@ class Recipe:
     published_source: str = "Liu et al., NAACL 2022"
     overrides: List[str] = field(default_factory=list)
     """What the command line changed, for rows and titles; written by the recipe."""
+    tried: List[Dict[str, str]] = field(default_factory=list)
+    """Rows of the trials that chose some of it; written by ``recipes tune``."""
 
 
 def trainings(recipe: DictConfig) -> List[str]:

@@ -74,6 +74,13 @@ class Runner:
 
         Raises RecipeError where a stage fails; it names the stage's log.
         """
+        self.run_stages(folder)
+        self._gather(folder)
+        # Last: it says which settings the rows are of.
+        write_whole(os.path.join(folder, "recipe.yaml"), as_text(recipe))
+
+    def run_stages(self, folder: str):
+        """Run what is not done; then ``folder`` has a link to each stage."""
         os.makedirs(folder, exist_ok=True)
         done = [stage for stage in self.stages if self.cache.is_done(self.path(stage.name))]
         names = [stage.name + (" (done)" if stage in done else "") for stage in self.stages]
@@ -84,9 +91,6 @@ class Runner:
             except OSError as err:
                 place = f"{err.filename}: " if err.filename else ""
                 raise RecipeError(f"{stage.name}: {place}{err.strerror or err}") from None
-        self._gather(folder)
-        # Last: it says which settings the rows are of.
-        write_whole(os.path.join(folder, "recipe.yaml"), as_text(recipe))
 
     def _gather(self, folder: str):
         """The rows and pictures of the last stage, copied into the run's own folder."""

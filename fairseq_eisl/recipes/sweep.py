@@ -25,6 +25,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from ..common.run_files import UNTUNED
 from .cell_names import cell_names
 from .runner import as_text
 from .schema import ROOT, RecipeError, as_override, load, parse
@@ -38,6 +39,10 @@ class Sweep:
     recipe: str = MISSING
     axes: Dict[str, Any] = field(default_factory=dict)
     overrides: List[str] = field(default_factory=list)
+    tune: bool = False
+    """Whether each cell chooses among the settings that the recipe lists (see ``tune``)."""
+    trial_seed: Optional[int] = None
+    """Of the cells' trials; with one, all seeds of a cell have the same settings."""
     published: Optional[str] = None
     """A CSV file (noise, system, bleu) of the paper's numbers, relative to the sweep's file."""
     column: Optional[str] = None
@@ -158,8 +163,11 @@ def _is_sweep(path: str) -> bool:
 
 def command_of(sweep: DictConfig, cell: Cell, runs: str) -> List[str]:
     """The command that runs a cell."""
-    command = [sys.executable, "-m", "fairseq_eisl.recipes", "run", sweep.recipe]
+    action = "tune" if sweep.tune else "run"
+    command = [sys.executable, "-m", "fairseq_eisl.recipes", action, sweep.recipe]
     command += [*cell.overrides, "--runs", os.path.abspath(runs)]
+    if sweep.tune and sweep.trial_seed is not None:
+        command += ["--trial-seed", str(sweep.trial_seed)]
     return [*command, "--out", os.path.join(folder_of(sweep, runs), cell.name)]
 
 
@@ -177,7 +185,8 @@ def is_done(sweep: DictConfig, cell: Cell, runs: str) -> bool:
     """Whether a cell has rows, and of its present settings."""
     folder = os.path.join(folder_of(sweep, runs), cell.name)
     try:
-        with open(os.path.join(folder, "recipe.yaml"), encoding="utf-8") as f:
+        name = UNTUNED if sweep.tune else "recipe.yaml"
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
             made_by = f.read()
     except FileNotFoundError:
         return False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_eisl.recipes import command, flag_check
+from fairseq_eisl.recipes import flag_check, opening
 from tests.toy import ROOT
 
 SMOKE = ROOT / "configs/smoke/multi30k_repeat50.yaml"
@@ -62,4 +62,4 @@ def quick_check(monkeypatch):
         answer = json.dumps(flag_check.check(json.loads(input)))
         return subprocess.CompletedProcess(words, 0, answer, "")
 
-    monkeypatch.setattr(command, "captured", run)
+    monkeypatch.setattr(opening, "captured", run)

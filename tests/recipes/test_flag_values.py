@@ -6,8 +6,9 @@ import io
 import pytest
 
 from fairseq_eisl.recipes import flag_check
-from fairseq_eisl.recipes.command import main, open_recipes
+from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.opening import open_recipes
 from fairseq_eisl.recipes.schema import load, words
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from fairseq_eisl.recipes.command import main, open_recipes
+from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.opening import open_recipes
 from fairseq_eisl.recipes.placeholders import CHECKOUT, OUT
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError, load, words

@@ -106,7 +106,7 @@ def test_a_closed_pipe_and_missing_matplotlib(tmp_path, monkeypatch, capsys):
     from fairseq_eisl.recipes import command
     from tests.recipes.conftest import SMOKE
 
-    monkeypatch.setattr(command, "open_recipes", lambda *_: [(_Recipe, [Stage("s", ())])])
+    monkeypatch.setattr(command, "open_recipe", lambda *_: (_Recipe, [Stage("s", ())]))
     monkeypatch.setattr(command, "run_name", lambda *_: "x")
     monkeypatch.setattr(command, "why_no_pictures", lambda: "pictures need matplotlib: pip ...")
     assert command.main(["run", str(SMOKE), "--runs", str(tmp_path / "runs")]) == 2

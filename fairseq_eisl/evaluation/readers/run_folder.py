@@ -3,11 +3,19 @@
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ...common.files import read_lines
 from ...common.rows import Row, read_table
-from ...common.run_files import NEEDED_COLUMNS, REPORT, REPORT_KEYS, ROWS, TESTS
+from ...common.run_files import (
+    NEEDED_COLUMNS,
+    REPORT,
+    REPORT_KEYS,
+    ROWS,
+    TESTS,
+    TRIAL_COLUMNS,
+    TRIALS,
+)
 from ..intervals import read_tests
 from .generation_log import read_generation_log
 from .inputs import check_words
@@ -19,7 +27,8 @@ class Run(NamedTuple):
 
     commands: stage and shell command. source, reference: sentences. systems: the
     hypotheses of each system, as many as there are references. tests: rows of ``significance``.
-    folder: the name of its folder, without those above.
+    folder: the name of its folder, without those above. trials: settings that were tried on the
+    validation set.
     """
 
     title: str
@@ -32,6 +41,7 @@ class Run(NamedTuple):
     curves: Dict[str, Curve]
     tests: List[Row]
     folder: str = ""
+    trials: Sequence[Row] = ()
 
 
 def read_run(folder: str, plain_words: bool = False) -> Run:
@@ -44,7 +54,7 @@ def read_run(folder: str, plain_words: bool = False) -> Run:
         ValueError: a file is not what it should be, or texts of unequal line counts.
     """
     rows = read_table(os.path.join(folder, ROWS), NEEDED_COLUMNS)
-    tests = os.path.join(folder, TESTS)
+    tests, trials = os.path.join(folder, TESTS), os.path.join(folder, TRIALS)
     about = _read_report(os.path.join(folder, REPORT))
 
     def path(name: str) -> str:
@@ -83,6 +93,7 @@ def read_run(folder: str, plain_words: bool = False) -> Run:
         curves={name: read_curve(path(log)) for name, log in about.get("curves", {}).items()},
         tests=read_tests(tests) if os.path.exists(tests) else [],
         folder=os.path.basename(os.path.abspath(folder)),
+        trials=read_table(trials, TRIAL_COLUMNS) if os.path.exists(trials) else [],
     )
 
 

@@ -115,6 +115,8 @@ def _view(run: Run, numbers: Iterator[int], count: int, seed: int) -> Dict[str, 
 def _folds(run: Run) -> List[Tuple[str, str]]:
     """How the run was made; what a click unfolds."""
     folds = []
+    if run.trials:
+        folds.append(("Settings that were tried on validation", parts.trials(run.trials)))
     if run.settings:
         folds.append(("Settings", parts.pairs(list(run.settings.items()))))
     stages = run.commands or [("as written in the rows", text) for text in _values(run, "command")]

@@ -5,6 +5,7 @@ import re
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...common.rows import Row
+from ...common.run_files import TRIAL_COLUMNS
 from ..intervals import ends, p_text
 from ..metrics.registry import heading, shown_columns, signature_heading
 from ..row_checks import number
@@ -40,6 +41,12 @@ def results(rows: Sequence[Row]) -> str:
     body = [[row.get(name, "") for name in shown] for row in rows]
     scores = table([heading(name) for name in shown], body, "results")
     return part("results", told, scores, _signatures(rows))
+
+
+def trials(rows: Sequence[Row]) -> str:
+    """Settings that were tried, and which was chosen."""
+    head = [name.replace("_", " ") for name in TRIAL_COLUMNS]
+    return table(head, [[row[name] for name in TRIAL_COLUMNS] for row in rows])
 
 
 def significance(rows: Sequence[Row]) -> str:

@@ -2,11 +2,11 @@
 
 import csv
 import io
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from omegaconf import DictConfig
 
-from ...common.run_files import PUBLISHED, PUBLISHED_COLUMNS, REPORT, ROWS, TESTS
+from ...common.run_files import PUBLISHED, PUBLISHED_COLUMNS, REPORT, ROWS, TESTS, TRIALS
 from ...evaluation.metrics.registry import registered
 from ..checks import decoding_columns
 from ..placeholders import OUT, Deferred, Word, folder, shell_of
@@ -52,6 +52,8 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
     published = _published(recipe, names)
     if published is not None:
         files.append((PUBLISHED, published))
+    if recipe.tried:
+        files.append((TRIALS, _table(list(recipe.tried))))
     tests = _tests(recipe, logs)
     commands = [_row(recipe, log) for log in logs]
     commands.append(_curve(recipe, curves, chain))
@@ -186,9 +188,18 @@ def _published(recipe: DictConfig, names: List[str]) -> Optional[str]:
     noises = {noise_of(recipe, name) for name in names}
     if not recipe.published or noises != {recipe.published_for or recipe.noise}:
         return None
+    rows = [
+        dict(zip(PUBLISHED_COLUMNS, (recipe.noise, system, bleu, recipe.published_source)))
+        for system, bleu in recipe.published.items()
+    ]
+    return _table(rows)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as the text of a CSV file."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(PUBLISHED_COLUMNS)
-    for system, bleu in recipe.published.items():
-        writer.writerow([recipe.noise, system, bleu, recipe.published_source])
+    writer = csv.DictWriter(text, list(dict.fromkeys(k for row in rows for k in row)), restval="",
+                            lineterminator="\n")  # fmt: skip
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()

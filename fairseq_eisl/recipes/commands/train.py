@@ -18,7 +18,7 @@ from ..recipe import (
 from ..stage import Stage
 from .shared import EVERY, REMOVE, USER_DIR
 
-_FLAGS = {
+FLAGS = {
     **EVERY,
     "no-progress-bar": True,
     "log-format": "simple",
@@ -68,7 +68,7 @@ def _flags(recipe: DictConfig, name: str) -> List[str]:
     given = {**recipe.flags, **recipe.train[name].flags, **noise_flags(recipe, name)}
     if task_of(recipe, name) not in NOISY_TASKS:  # what a base gives to the others
         given = {flag: value for flag, value in given.items() if flag not in NOISE_FLAGS}
-    return words({"seed": recipe.seed}, _FLAGS, pieces, given)
+    return words({"seed": recipe.seed}, FLAGS, pieces, given)
 
 
 def _whole(value) -> Optional[int]:

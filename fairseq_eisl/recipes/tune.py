@@ -1,0 +1,163 @@
+"""Choosing the flags of trainings by short trials on the clean validation set.
+
+A recipe says which settings of a training are tried, and for how long:
+
+    tune:
+      eisl:
+        updates: 100                      # of a trial; without it, as many as the training has
+        settings:                         # flags of the training, as on a command line
+          as_long: [candidate-after-eos=true]
+          cut: [candidate-after-eos=null]
+
+The rule: trials of one training begin at the same checkpoint, with the same seed and noise, and do
+as many updates; the one whose best validation has the highest score is chosen, the first of
+equals. Trainings are tuned one after the other, each from what was chosen for those before it.
+Nothing but the validation set is looked at.
+"""
+
+import json
+import os
+from typing import Any, Dict, List, NamedTuple, Sequence
+
+from omegaconf import DictConfig
+
+from ..evaluation.readers.training_log import read_curve, training_effort
+from .commands import train
+from .errors import RecipeError
+from .opening import open_recipe, open_recipes
+from .progress import say
+from .recipe import noise_of, training_flags, trainings
+from .runner import Runner
+from .schema import load
+from .stage import Stage
+from .stage_cache import STAMP
+
+TRIALS = "trials"
+"""The folder of a tuned run that has a link to each trial."""
+
+
+class Trial(NamedTuple):
+    """Flags of a training that are tried under a name, as overrides of the recipe."""
+
+    training: str
+    setting: str
+    flags: List[str]
+
+    def chosen(self) -> List[str]:
+        """What the recipe becomes where they are chosen."""
+        return [f"train.{self.training}.flags.{flag}" for flag in self.flags]
+
+    def overrides(self, recipe: DictConfig) -> List[str]:
+        """What makes the trial's own recipe."""
+        updates = recipe.tune[self.training].updates
+        end = [] if updates is None else [f"train.{self.training}.flags.max-update={updates}"]
+        return [*self.chosen(), *end]
+
+
+def trials(recipe: DictConfig) -> Dict[str, List[Trial]]:
+    """The trials of each training that is tuned, in the order of the trainings."""
+    return {
+        name: [
+            Trial(name, str(setting), [str(flag) for flag in flags])
+            for setting, flags in recipe.tune[name].settings.items()
+        ]
+        for name in trainings(recipe)
+        if name in recipe.tune
+    }
+
+
+def check_trials(config: str, overrides: Sequence[str]) -> DictConfig:
+    """The recipe; every flag of every trial is known and fits. Raises RecipeError, before
+    anything runs."""
+    recipe = load(config, overrides)
+    every = [trial for group in trials(recipe).values() for trial in group]
+    if not every:
+        raise RecipeError(
+            f"{config}: tune: nothing to try; it needs the settings of a training, e.g. "
+            "tune: {%s: {settings: {a: [lr=1e-4], b: [lr=3e-4]}}}" % next(iter(recipe.train))
+        )
+    open_recipes(config, [[*overrides, *trial.overrides(recipe)] for trial in every])
+    return recipe
+
+
+class Chosen(NamedTuple):
+    """overrides: the flags that were chosen. rows: what was tried, a row a trial."""
+
+    overrides: List[str]
+    rows: List[Dict[str, str]]
+
+
+def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Chosen:
+    """Run the trials that are not done yet, and choose."""
+    recipe = check_trials(config, overrides)
+    found = Chosen([], [])
+    for name, group in trials(recipe).items():
+        rows = []
+        for number, trial in enumerate(group, 1):
+            say(f"tune: {name}, setting {number} of {len(group)}: {trial.setting}")
+            given = [*overrides, *found.overrides, *trial.overrides(recipe)]
+            rows.append(_tried(config, given, trial, runs, folder))
+        best = max(group, key=lambda trial: _score(rows[group.index(trial)]))
+        for trial, row in zip(group, rows):
+            row["chosen"] = "yes" if trial is best else ""
+        shown = ", ".join(f"{row['setting']} {row['score']}" for row in rows)
+        say(f"tune: {name}: {best.setting} is chosen ({rows[0]['metric']}: {shown})")
+        found = Chosen([*found.overrides, *best.chosen()], [*found.rows, *rows])
+    return found
+
+
+def _score(row: Dict[str, str]) -> float:
+    """The higher, the better."""
+    return float(row["score"]) * (-1 if row["better"] == "lower" else 1)
+
+
+def _tried(
+    config: str, overrides: List[str], trial: Trial, runs: str, folder: str
+) -> Dict[str, str]:
+    """The row of a trial."""
+    recipe, stages = open_recipe(config, overrides)
+    runner = Runner(_until(stages, trial.training), runs)
+    runner.run_stages(os.path.join(folder, TRIALS, trial.training, trial.setting))
+    return _row(recipe, trial, runner.path(trial.training))
+
+
+def _until(stages: Sequence[Stage], last: str) -> List[Stage]:
+    """A stage with all that it needs, in their order."""
+    needed = {last}
+    for stage in reversed(stages):
+        if stage.name in needed:
+            needed.update(stage.needs)
+    return [stage for stage in stages if stage.name in needed]
+
+
+def _row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str]:
+    """What a trial in the folder of its stage has brought. Nothing else goes into it, so that the
+    same trial has the same row."""
+    flags: Dict[str, Any] = {**train.FLAGS, **training_flags(recipe, trial.training)}
+    metric = str(flags.get("best-checkpoint-metric") or "loss")
+    log = os.path.join(stage, "log")
+    try:
+        curve = read_curve(log, metric)
+        effort = training_effort(log)
+    except ValueError as err:
+        raise RecipeError(f"tune.{trial.training}.{trial.setting}: {err}") from None
+    higher = bool(flags.get("maximize-best-checkpoint-metric"))
+    best = curve.best() if higher else curve.scores.index(min(curve.scores))
+    with open(os.path.join(stage, STAMP), encoding="utf-8") as f:
+        stamp = json.load(f)
+    return {
+        "training": trial.training,
+        "setting": trial.setting,
+        "flags": " ".join(trial.flags),
+        "chosen": "",
+        "metric": f"validation {metric}",
+        "better": "higher" if higher else "lower",
+        "score": f"{curve.scores[best]:g}",
+        "at_update": str(curve.updates[best]),
+        "validations": str(len(curve.updates)),
+        **effort,
+        "noise": noise_of(recipe, trial.training),
+        "seed": str(recipe.seed),
+        "recipe": str(recipe.name),
+        "commit": str(stamp.get("commit", "")),
+    }

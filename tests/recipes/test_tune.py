@@ -1,0 +1,122 @@
+"""Settings of trainings that trials on the validation set choose."""
+
+import csv
+
+import pytest
+
+from fairseq_eisl.evaluation.readers.run_folder import read_run
+from fairseq_eisl.evaluation.report.content import report
+from fairseq_eisl.recipes import tune
+from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.commands.pipeline import build
+from fairseq_eisl.recipes.schema import RecipeError, load
+from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep
+from tests.recipes.conftest import SMOKE, TINY, finish, recipes
+
+# A learning rate that learns nothing, and two names for one that does: the first of equals wins.
+SETTINGS = """
+base: {smoke}
+flags: {{best-checkpoint-metric: loss, maximize-best-checkpoint-metric: null}}
+tune:
+  ce:
+    settings:
+      still: [lr=1e-12]
+      fast: [lr=1e-2]
+      as_fast: [lr=1e-2, patience=-1]
+  eisl:
+    updates: 2
+    settings:
+      still: [lr=1e-12]
+      as_still: [lr=1e-12, log-interval=7]
+"""
+
+
+@pytest.fixture
+def tuned(write):
+    return write("tuned.yaml", SETTINGS.format(smoke=SMOKE))
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    words = ("tune", tuned, *TINY, "seed=2", "--trial-seed", "1", "--runs", runs, "--out", out)
+    code, output = finish(recipes(*words))
+    assert code == 0, output
+
+    tried = rows_of(out / "trials.csv")
+    assert [row["setting"] for row in tried if row["chosen"]] == ["fast", "still"]
+    by_name = {(row["training"], row["setting"]): row for row in tried}
+    still, fast = by_name["ce", "still"], by_name["ce", "fast"]
+    assert float(fast["score"]) < float(still["score"]) and fast["better"] == "lower"
+    assert by_name["ce", "as_fast"]["score"] == fast["score"]
+    assert [row["updates"] for row in tried if row["training"] == "eisl"] == ["2", "2"]
+    assert {row["seed"] for row in tried} == {"1"}
+
+    rows = rows_of(out / "rows.csv")
+    assert {row["seed"] for row in rows} == {"2"}
+    for row in rows:
+        assert "train.ce.flags.lr=1e-2" in row["overrides"]
+        assert "max-update" not in row["overrides"].replace("train.eisl.flags.max-update=6", "")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Settings that were tried" in page and ">fast<" in page
+    assert "Settings that were tried" in report([read_run(str(out), plain_words=True)])
+
+    # Everything is there already, and a sweep's cell of these settings is done.
+    code, again = finish(recipes(*words))
+    assert code == 0 and ": done in" not in again
+    text = f"name: s\nrecipe: {tuned}\ntune: true\ntrial_seed: 1\naxes:\n  seed: [2]\n"
+    sweep = load_sweep(str(write("sweep.yaml", text)))
+    sweep.overrides = TINY
+    (cell,) = cells(sweep)
+    command = command_of(sweep, cell, str(tmp_path))
+    assert command[3] == "tune" and command[-4:-2] == ["--trial-seed", "1"]
+    assert not is_done(sweep, cell, str(tmp_path))
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / cell.name).symlink_to(out)
+    assert is_done(sweep, cell, str(tmp_path))
+
+
+def test_a_recipe_that_is_run_knows_nothing_of_trials(tuned):
+    metric = ["flags.best-checkpoint-metric=loss", "flags.maximize-best-checkpoint-metric=null"]
+    plain, with_tune = load(str(SMOKE), metric), load(str(tuned))
+    with_tune.overrides = plain.overrides
+    with_tune.title = plain.title
+    assert build(plain) == build(with_tune)
+
+
+def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
+    recipe = load(str(tuned), ["tune.ce.updates=7"])
+    assert list(tune.trials(recipe)) == ["ce", "eisl"]
+    first = tune.trials(recipe)["ce"][0]
+    assert first.overrides(recipe) == ["train.ce.flags.lr=1e-12", "train.ce.flags.max-update=7"]
+    names = [stage.name for stage in tune._until(build(recipe), "ce")]
+    assert names[-1] == "ce" and "eisl" not in names and "score" not in names
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("tune.eisl.updates=0", "tune.eisl.updates: 1 or more is needed, not 0"),
+        ("tune.other.settings.a=[lr=1]", "tune.other: there is no such training"),
+        ("tune.ce.settings.still=[--lr]", "tune.ce.settings.still: flag=value of the training"),
+        ("tune.eisl.settings.x=[max-update=3]", "updates of a trial are tune.eisl.updates"),
+        ("tune.ce.settings={x y: [lr=1]}", "a setting's name has letters"),
+    ],
+)
+def test_a_wrong_trial_is_named(tuned, override, message):
+    with pytest.raises(RecipeError) as err:
+        load(str(tuned), [override])
+    assert message in str(err.value)
+
+
+def test_flags_of_trials_are_checked_before_anything_runs(tuned, quick_check, capsys, tmp_path):
+    wrong = "tune.eisl.settings.odd=[gumbel-temprature=0.1]"
+    assert main(["tune", str(tuned), wrong, "--runs", str(tmp_path / "runs")]) == 2
+    assert "gumbel-temprature" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+    assert main(["tune", str(SMOKE), "--runs", str(tmp_path / "runs")]) == 2
+    assert "tune: nothing to try" in capsys.readouterr().err
