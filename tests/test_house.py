@@ -9,7 +9,7 @@ from tests.toy import ROOT
 
 LINES, FUNCTION_LINES, PARAMETERS = 400, 60, 8
 # Losses with all their options as arguments, for those who call them by hand.
-FLAT = {"eisl_loss"}
+FLAT = {"eisl_loss", "eisl_from_ngram_log_probs"}
 FOLDERS = ("fairseq_eisl", "scripts", "data")
 
 

@@ -1,7 +1,7 @@
 """``--criterion eisl``: the Edit-Invariant Sequence Loss on fairseq models."""
 
 from dataclasses import replace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from fairseq.criterions import register_criterion
@@ -41,6 +41,7 @@ class EISLCriterion(SequenceCriterion):
         super().__init__(cfg, task)
         self.options = loss_options(cfg)
         self.specials, self.steps = str(cfg.eisl_special), str(cfg.eisl_steps)
+        self.word_starts = _word_starts(task) if str(cfg.ngram_units) == "words" else None
         if str(cfg.eisl_compat) == "released":
             self.released = "--eisl-compat released"
 
@@ -82,6 +83,7 @@ class EISLCriterion(SequenceCriterion):
                 real=output.mask,
                 predicted=output.slots.predicted,
                 special=output.slots.special,
+                word_starts=self._starts(output),
             ),
             specials=self.specials,
             options=options,
@@ -89,12 +91,19 @@ class EISLCriterion(SequenceCriterion):
             in_place=output.overwritable,
         )
 
+    def _starts(self, output: SequenceOutput) -> Optional[Tensor]:
+        """(B, S) bool, the tokens that begin a word; None where pieces are what counts."""
+        if self.word_starts is None:
+            return None
+        return self.word_starts(output.targets.masked_fill(~output.target_mask, self.eos_idx))
+
     def _candidate_terms(self, output: SequenceOutput, options: EISLOptions) -> EISLTerms:
         rest: Dict[str, Any] = {
             "output_mask": output.mask,
             "target_mask": output.target_mask,
             "options": options,
             "generator": output.seeds,
+            "word_starts": self._starts(output),
         }
         if output.features is not None:
             weight, bias = output.weight_and_bias()
@@ -141,6 +150,16 @@ class EISLCriterion(SequenceCriterion):
                 sums.average_if_any(name, sums.total(key), sums.total(f"{key}_sentences"))
         rows = sums.total("selection_rows")
         sums.average_if_any("selection_entropy", sums.total("selection_entropy"), rows)
+
+
+def _word_starts(task) -> Callable[[Tensor], Tensor]:
+    """What the task knows of words."""
+    if not hasattr(task, "word_starts"):
+        raise ValueError(
+            "--ngram-units words: the task must know where words begin, as noisy_translation and "
+            f"noisy_translation_lev do; --task is {type(task).__name__}"
+        )
+    return task.word_starts
 
 
 def released_losses(

@@ -15,6 +15,7 @@ from .idle_flags import FlagGroups
 
 OUTPUT_LAYERS = ("auto", "whole", "blocks")
 STEPS = ("all", "first")
+UNITS = ("pieces", "words")
 COMPATIBILITIES = ("none", "released")
 # The flag of each option of the loss that has another name.
 _FLAGS = {
@@ -34,6 +35,7 @@ FLAG_GROUPS = FlagGroups(
         "selection_on",
         "log_prob_floor",
         "ngram_sum",
+        "ngram_units",
     ),
     autoregressive=("output_layer",),
     slots=("eisl_special",),
@@ -77,6 +79,13 @@ class EISLCriterionConfig(CandidateCriterionConfig):
     ngram_sum: bool = field(
         default=False,
         metadata={"help": "sum an n-gram's log-probabilities instead of averaging them"},
+    )
+    ngram_units: ChoiceEnum(UNITS) = field(  # type: ignore[valid-type]
+        default="pieces",
+        metadata={
+            "help": "words: n-grams that tear a word in pieces do not count, unless the word is "
+            "longer than the n-gram (needs a task noisy_translation...)"
+        },
     )
     output_layer: ChoiceEnum(OUTPUT_LAYERS) = field(  # type: ignore[valid-type]
         default="auto",
@@ -156,13 +165,17 @@ def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:
 
 
 def check_flags(cfg: EISLCriterionConfig):
-    """Raise ValueError for an unknown choice among the flags of EISL alone."""
+    """Raise ValueError for an unknown choice among the flags of EISL alone, or two that exclude
+    each other."""
     check_choices(
         cfg,
         (
+            ("ngram_units", UNITS),
             ("output_layer", OUTPUT_LAYERS),
             ("eisl_special", SPECIALS),
             ("eisl_steps", STEPS),
             ("eisl_compat", COMPATIBILITIES),
         ),
     )
+    if str(cfg.ngram_units) == "words" and str(cfg.eisl_compat) == "released":
+        raise ValueError("--ngram-units words: --eisl-compat released knows pieces only")

@@ -94,6 +94,7 @@ def eisl_loss(
     floor: float = -20.0,
     normalize: bool = True,
     reduction: str = "mean",
+    word_starts: Optional[Tensor] = None,
     generator: Seeds = None,
 ) -> Tensor:
     r"""Edit-Invariant Sequence Loss: each target n-gram against all output positions.
@@ -124,6 +125,8 @@ def eisl_loss(
         floor: log-probabilities (nats) below it are raised to it, and get no gradient.
         normalize: divide an n-gram's log-probability by n, so that orders compare.
         reduction: ``mean`` or ``sum`` over sentences, or ``none`` for (B,).
+        word_starts: (B, S) bool, True for target tokens that begin a word: n-grams that tear a
+            word in pieces do not count (see :func:`fairseq_eisl.losses.ngrams.whole_words`).
         generator: source of the Gumbel noise: a ``torch.Generator``, or int64 seeds
             (B,), one a sentence, which make a sentence's noise independent of the
             batch it stands in.
@@ -148,6 +151,7 @@ def eisl_loss(
     check_reduction(reduction)
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
     masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
+    masks["word_starts"] = word_starts
     terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
     return reduce_sentences(terms.total(), reduction)
 
@@ -178,10 +182,12 @@ class EISLLoss(nn.Module):
         output_mask: Optional[Tensor] = None,
         target_mask: Optional[Tensor] = None,
         generator: Seeds = None,
+        word_starts: Optional[Tensor] = None,
     ) -> Tensor:
         """Shapes and result as :func:`eisl_loss`."""
         options = self.options if self.training else self.options.without_noise()
         masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
+        masks["word_starts"] = word_starts
         terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
         return reduce_sentences(terms.total(), self.reduction)
 

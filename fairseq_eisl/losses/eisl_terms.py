@@ -18,8 +18,10 @@ from .ngrams import (
     longest_run,
     multiplicity,
     resolve_orders,
+    whole_words,
     widen,
     window_mask,
+    word_beginnings,
 )
 from .position_selection import select_positions
 from .random_numbers import Seeds
@@ -63,6 +65,8 @@ class Sentences(NamedTuple):
     """(B, S) bool; only n-grams that hold at least one such token count."""
     seeds: Optional[Tensor]
     """(B,) int64 of the Gumbel noise."""
+    word_starts: Optional[Tensor] = None
+    """(B, S) bool, as of :func:`word_beginnings`; only n-grams that tear no word count."""
 
     def rows(self, rows: slice) -> "Sentences":
         """Some of them."""
@@ -72,6 +76,7 @@ class Sentences(NamedTuple):
             self.output_length[rows],
             learned=None if self.learned is None else self.learned[rows],
             seeds=None if self.seeds is None else self.seeds[rows],
+            word_starts=None if self.word_starts is None else self.word_starts[rows],
         )
 
 
@@ -84,6 +89,7 @@ def eisl_from_ngram_log_probs(
     target_mask: Optional[Tensor] = None,
     options: EISLOptions = DEFAULTS,
     learned: Optional[Tensor] = None,
+    word_starts: Optional[Tensor] = None,
     generator: Seeds = None,
 ) -> EISLTerms:
     """EISL of models whose n-grams are no products of neighbouring positions.
@@ -103,6 +109,8 @@ def eisl_from_ngram_log_probs(
             below ``n * options.floor`` are raised to it, and get no gradient.
         learned: (B, S) bool; only n-grams that hold at least one such target token count.
             All tokens, if None.
+        word_starts: (B, S) bool, the target tokens that begin a word: only n-grams that tear no
+            word in pieces count (see :func:`fairseq_eisl.losses.ngrams.whole_words`).
         generator: of the Gumbel noise, as for :func:`eisl_loss`.
 
     Raises:
@@ -120,7 +128,8 @@ def eisl_from_ngram_log_probs(
     """
     targets, target_mask = checked_ids("targets", targets, target_mask, len(attached_zero))
     seeds = noise_seeds(options, generator, len(targets), targets.device)
-    sentences = Sentences(targets, target_mask, output_length, learned, seeds)
+    starts = _starts(word_starts, target_mask)
+    sentences = Sentences(targets, target_mask, output_length, learned, seeds, starts)
     floored = (
         order._replace(log_probs=order.log_probs.clamp(min=order.n * options.floor))
         for order in ngram_log_probs
@@ -137,6 +146,7 @@ def eisl_from_log_probs(
     target_mask: Optional[Tensor] = None,
     options: EISLOptions = DEFAULTS,
     learned: Optional[Tensor] = None,
+    word_starts: Optional[Tensor] = None,
     generator: Seeds = None,
 ) -> EISLTerms:
     """EISL of the log-probabilities of target tokens at output positions.
@@ -150,6 +160,8 @@ def eisl_from_log_probs(
         options: as of :func:`eisl_loss`.
         learned: (B, S) bool; only n-grams that hold at least one such target token count.
             All tokens, if None.
+        word_starts: (B, S) bool, the target tokens that begin a word: only n-grams that tear no
+            word in pieces count (see :func:`fairseq_eisl.losses.ngrams.whole_words`).
         generator: of the Gumbel noise, as for :func:`eisl_loss`.
 
     Raises:
@@ -179,6 +191,7 @@ def eisl_from_log_probs(
         longest_run(output_mask),
         learned,
         noise_seeds(options, generator, batch, log_probs.device),
+        _starts(word_starts, target_mask),
     )
 
     def terms(log_probs: Tensor, rows: slice) -> EISLTerms:
@@ -186,6 +199,15 @@ def eisl_from_log_probs(
 
     with torch.autocast(log_probs.device.type, enabled=False):
         return EISLTerms(*over_sentences(terms, log_probs))
+
+
+def _starts(word_starts: Optional[Tensor], target_mask: Tensor) -> Optional[Tensor]:
+    """Checked."""
+    if word_starts is None:
+        return None
+    shape = tuple(target_mask.shape)
+    starts = check_mask("word_starts", word_starts, shape, target_mask.device)
+    return word_beginnings(starts, ~target_mask)
 
 
 def token_terms(
@@ -250,6 +272,8 @@ def _order_terms(
     grams = window_mask(sentences.target_mask, n)
     if sentences.learned is not None:
         grams = grams & ~window_mask(~sentences.learned, n)
+    if sentences.word_starts is not None:
+        grams = whole_words(grams, sentences.word_starts, n)
     real = places.unsqueeze(2) & grams.unsqueeze(1)
     scores = (log_probs / n if options.normalize else log_probs).masked_fill(~real, 0.0)
     noise = counts = None

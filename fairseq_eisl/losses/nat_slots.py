@@ -6,14 +6,14 @@ the slots of the special symbols mean something else in each model; both must
 not disturb the words.
 """
 
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
 from .eisl_options import DEFAULTS, EISLOptions
 from .eisl_terms import EISLTerms, Sentences, noise_seeds, token_terms
-from .ngrams import check_mask, checked_ids, longest_run
+from .ngrams import check_mask, checked_ids, longest_run, word_beginnings
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
 from .worker_threads import over_sentences
@@ -46,6 +46,8 @@ class Slots(NamedTuple):
     """bool, the slots that the model fills; the other real ones are observed."""
     special: Tensor
     """bool, the target tokens that mark start and end."""
+    word_starts: Optional[Tensor] = None
+    """bool, the target tokens that begin a word: only n-grams that tear no word count."""
 
 
 def slot_terms(
@@ -91,7 +93,7 @@ def slot_terms(
     if specials not in SPECIALS:
         raise ValueError(f"specials={specials!r} is unknown; choose from {', '.join(SPECIALS)}")
     slots = _checked(logits, slots)
-    targets, real, predicted, special = slots
+    targets, real, predicted, special, starts = slots
     words = real
     if specials == "anchor":
         words = real & ~(special & predicted)
@@ -104,6 +106,7 @@ def slot_terms(
         output_length=longest_run(words),
         learned=learned,
         seeds=noise_seeds(options, generator, len(targets), logits.device),
+        word_starts=starts,
     )
 
     def parts(log_probs: Tensor, rows: slice) -> Tuple[Tensor, ...]:
@@ -136,7 +139,11 @@ def _checked(logits: Tensor, slots: Slots) -> Slots:
     targets, real = checked_ids("targets", slots.targets, slots.real, shape[0], logits.size(2))
     predicted = check_mask("predicted", slots.predicted, shape, logits.device) & real
     special = check_mask("special", slots.special, shape, logits.device) & real
-    return Slots(targets, real=real, predicted=predicted, special=special)
+    starts = slots.word_starts
+    if starts is not None:
+        starts = check_mask("word_starts", starts, shape, logits.device)
+        starts = word_beginnings(starts, ~real | special)
+    return Slots(targets, real, predicted=predicted, special=special, word_starts=starts)
 
 
 def pin_observed(log_probs: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:

@@ -19,6 +19,38 @@ def window_mask(mask: Tensor, n: int) -> Tensor:
     return out
 
 
+def word_beginnings(starts: Tensor, apart: Tensor) -> Tensor:
+    """(B, S) where a word begins: at ``starts``, and at and after tokens that are no part of any
+    (``apart``: padding, symbols), and at the first token."""
+    before = torch.cat([torch.ones_like(apart[:, :1]), apart[:, :-1]], 1)
+    return starts | apart | before
+
+
+def whole_words(grams: Tensor, starts: Tensor, n: int) -> Tensor:
+    """The windows among ``grams`` that tear no word in pieces.
+
+    Such a window begins and ends where words do, or lies within one long word. A sentence that
+    has none of them keeps all its windows.
+
+    Args:
+        grams: (B, S - n + 1) bool, the windows of n tokens that count.
+        starts: (B, S) bool, as of :func:`word_beginnings`.
+
+    Two words of two tokens each, the second bigram lies across both:
+
+    >>> starts = torch.tensor([[True, False, True, False]])
+    >>> whole_words(torch.tensor([[True, True, True]]), starts, 2).tolist()
+    [[True, False, True]]
+    """
+    length = grams.size(1)
+    after = torch.cat([starts[:, 1:], torch.ones_like(starts[:, :1])], 1)
+    within = torch.ones_like(grams)
+    for j in range(1, n):
+        within = within & ~starts[:, j : j + length]
+    whole = grams & (starts[:, :length] & after[:, n - 1 :] | within)
+    return torch.where(whole.any(1, keepdim=True), whole, grams)
+
+
 def widen(sums: Tensor, log_probs: Tensor, n: int) -> Tensor:
     """Window sums of order ``n - 1`` to those of order ``n``.
 

@@ -111,6 +111,13 @@ class WordUnits:
             return [tuple(reversed(w)) for w in reversed(words)]
         return [tuple(w) for w in words]
 
+    def joints(self) -> Tuple[List[bool], List[bool], bool]:
+        """By piece id: whether it belongs to the word of its neighbour before it (``glued``), and
+        whether its neighbour behind it belongs to its own (``open``); and whether before and
+        behind are meant from the end of the sentence.
+        """
+        return list(self._glued), list(self._open), self._backwards
+
     def join(
         self, words: Sequence[Ids], original: Sequence[int] = (), blank: Ids = ()
     ) -> List[int]:

@@ -17,6 +17,7 @@ from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
 from ..noise.segmentation import is_number
 from .criterion_kinds import check_criterion
+from .word_starts import WordStarts
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ class TargetNoise(TranslationTask):
                 f"{tgt_dict.unk_word}"
             )
         self._units = self._word_units() if self.noise.operators else None
+        self._starts: Optional[WordStarts] = None
         self._model_max_target = None
         # The training split as validation sees it, and whether a trainer has loaded it to train.
         self._train_as_validation, self._trains = None, False
@@ -113,6 +115,12 @@ class TargetNoise(TranslationTask):
             return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, unk, scheme, pieces)
         except ValueError as err:
             raise ValueError(f"--target-noise-bpe {scheme}: {err}") from None
+
+    def word_starts(self, tokens):
+        """(B, S) ids of the target dictionary to (B, S) bool: which pieces begin a word."""
+        if self._starts is None:
+            self._starts = WordStarts(self._units or self._word_units())
+        return self._starts(tokens)
 
     def build_criterion(self, cfg, from_checkpoint=False):
         check_criterion(cfg._name, self.autoregressive)

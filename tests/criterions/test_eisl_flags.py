@@ -42,6 +42,7 @@ BAD = [
         "beam",
         "'beam' is unknown; choose from greedy, sample, teacher-forcing",
     ),
+    ("ngram_units", "letters", "'letters' is unknown; choose from pieces, words"),
     ("output_layer", "half", "'half' is unknown; choose from auto, whole, blocks"),
     ("eisl_special", "pin", "'pin' is unknown; choose from anchor, include, exclude"),
     ("eisl_steps", "last", "'last' is unknown; choose from all, first"),

@@ -21,6 +21,7 @@ class Case:
     target_mask: Optional[Tensor]
     seeds: Tensor
     options: dict
+    word_starts: Optional[Tensor] = None
 
     @property
     def masks(self) -> dict:
@@ -85,7 +86,16 @@ def cases(draw):
         target_mask,
         torch.randint(2**62, (batch,), generator=seed),
         draw(options()),
+        draw(word_starts(batch, length)),
     )
+
+
+@st.composite
+def word_starts(draw, batch: int, length: int):
+    """None, or which of the tokens begin a word."""
+    flags = st.lists(st.booleans(), min_size=batch * length, max_size=batch * length)
+    drawn = draw(st.none() | flags)
+    return None if drawn is None else torch.tensor(drawn, dtype=torch.bool).view(batch, length)
 
 
 def example(dtype=torch.float64, **options) -> Case:

@@ -15,6 +15,7 @@ def eisl_loss(
     target_mask: Optional[Tensor] = None,
     *,
     noise: Optional[Dict[int, Tensor]] = None,
+    word_starts: Optional[Tensor] = None,
     **options: Any,
 ) -> Tensor:
     """EISL of each sentence (Eq. 4, 6, 7 and 8); options as the implementation's.
@@ -26,6 +27,7 @@ def eisl_loss(
         options: of :class:`Options` by name.
         noise: for ``selection="gumbel"``: ``noise[n]`` of shape (B, T-n+1, S-n+1) is
             what order n adds to the logits of its selection.
+        word_starts: (B, S) bool, the tokens that begin a word; n-grams that tear one do not count.
 
     Returns:
         (B,) float64 losses in nats, not reduced.
@@ -49,7 +51,9 @@ def eisl_loss(
         def window(n: int, t: int, s: int, log_probs: dict = log_probs) -> Tensor:
             return sum(log_probs[t + j, s + j] for j in range(n))
 
-        loss = sentence_loss(window, at, grams, targets[b].tolist(), chosen, noise_of(noise, b))
+        starts = None if word_starts is None else word_starts[b].tolist()
+        tokens, noises = targets[b].tolist(), noise_of(noise, b)
+        loss = sentence_loss(window, at, grams, tokens, chosen, noises, word_starts=starts)
         # Without a token the loss is an empty sum, still a function of the logits.
         losses.append(loss + logits[b, :0].sum())
     return torch.stack(losses) if losses else logits.sum((1, 2))

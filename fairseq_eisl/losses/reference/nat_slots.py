@@ -17,6 +17,7 @@ def slot_loss(
     specials: str,
     *,
     noise: Optional[Dict[int, Tensor]] = None,
+    word_starts: Optional[Tensor] = None,
     **options: Any,
 ) -> Tensor:
     """The word loss of a non-autoregressive model's T slots, for each sentence.
@@ -26,6 +27,8 @@ def slot_loss(
     not count. Predicted ``special`` tokens are treated as ``specials`` says:
     ``anchor`` (cross entropy at their own slot), ``include`` or ``exclude`` (which
     leaves observed ones out, too). Each predicted token that is left counts alike.
+    ``word_starts``: the tokens that begin a word, which no n-gram may tear; special ones are
+    words of their own.
 
     Shapes: logits (B, T, V), everything else (B, T); the result is (B,) in float64.
 
@@ -56,8 +59,14 @@ def slot_loss(
 
         places = [t in words for t in range(targets.size(1))]
         learned = [t in words and t in filled for t in range(targets.size(1))]
-        tokens = targets[b].tolist()
-        eisl = sentence_loss(window, places, places, tokens, chosen, noise_of(noise, b), learned)
+        starts = None
+        if word_starts is not None:
+            starts = [
+                bool(word_starts[b, t]) or t in ends or t - 1 in ends
+                for t in range(targets.size(1))
+            ]
+        tokens, noises = targets[b].tolist(), noise_of(noise, b)
+        eisl = sentence_loss(window, places, places, tokens, chosen, noises, learned, starts)
         nll = sum(-log_softmax(logits[b, t])[targets[b, t]] for t in anchors)
         count = max(1, sum(learned) + len(anchors))
         losses.append((eisl * sum(learned) + nll) / count + logits[b, :0].sum())

@@ -67,6 +67,7 @@ def sentence_loss(
     options: Options,
     noise: Dict[int, Tensor],
     learned: Optional[Sequence[bool]] = None,
+    word_starts: Optional[Sequence[bool]] = None,
 ) -> Tensor:
     """L of one sentence: ``window(n, t, s)`` is the log-probability in nats of the target's
     n-gram at s, placed at t.
@@ -76,6 +77,7 @@ def sentence_loss(
         tokens: the S target tokens.
         noise: ``noise[n]`` of shape (T-n+1, S-n+1), for ``selection="gumbel"``.
         learned: S truth values; only n-grams that hold such a target token count.
+        word_starts: S truth values; only n-grams that tear no word count, all if there is none.
     """
     ngrams, selection = options.ngrams, options.selection
     weights = options.weights or [1.0 / len(ngrams)] * len(ngrams)
@@ -84,6 +86,9 @@ def sentence_loss(
         places, starts = _windows(at, n), _windows(grams, n)
         if learned is not None:
             starts = [s for s in starts if any(learned[s : s + n])]
+        if word_starts is not None:
+            words = _words(grams, word_starts)
+            starts = [s for s in starts if _is_whole(set(range(s, s + n)), words)] or starts
         columns, logits_of = [], []
         for s in starts:
             divisor = n if options.normalize else 1
@@ -143,6 +148,23 @@ def truth(mask: Optional[Tensor], b: int, length: int) -> List[bool]:
 def _windows(real: Sequence[bool], n: int) -> List[int]:
     """The places at which n real tokens follow one another."""
     return [i for i in range(len(real) - n + 1) if all(real[i : i + n])]
+
+
+def _words(real: Sequence[bool], starts: Sequence[bool]) -> List[set]:
+    """The places of the tokens of each word."""
+    words: List[set] = []
+    for i in range(len(real)):
+        if real[i] and (not words or starts[i] or not real[i - 1]):
+            words.append(set())
+        if real[i]:
+            words[-1].add(i)
+    return words
+
+
+def _is_whole(window: set, words: Sequence[set]) -> bool:
+    """Whether a window is a union of words, or lies within one."""
+    touched = [word for word in words if word & window]
+    return all(word <= window for word in touched) or len(touched) == 1
 
 
 def _longest_run(real: Sequence[bool]) -> int:
