@@ -2,11 +2,9 @@
 
 import copy
 import logging
-import os
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq import utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
@@ -14,10 +12,10 @@ from fairseq.tasks.translation import TranslationTask
 
 from ..data.literal_padding import LiteralPaddingDataset, as_unknown
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
-from ..noise import SCHEMES, WordUnits, detect_scheme, parse_noise, read_gpt2_encoder
-from ..noise.segmentation import is_number
+from ..noise import SCHEMES, WordUnits, parse_noise
 from .criterion_kinds import check_criterion
 from .word_starts import WordStarts
+from .word_units import word_units
 
 logger = logging.getLogger(__name__)
 
@@ -93,28 +91,9 @@ class TargetNoise(TranslationTask):
         self._train_as_validation, self._trains = None, False
 
     def _word_units(self) -> WordUnits:
-        tgt_dict, scheme = self.tgt_dict, str(self.cfg.target_noise_bpe)
-        if scheme == "auto":
-            scheme = detect_scheme(tgt_dict.symbols, tgt_dict.nspecial)
-            logger.info(f"target words are split as: {scheme} (--target-noise-bpe)")
-        pieces = None
-        own = tgt_dict.symbols[tgt_dict.nspecial :]
-        if scheme == "gpt2" and sum(map(is_number, own)) > len(own) / 2:
-            path = self.cfg.target_noise_gpt2_encoder or os.path.join(
-                utils.split_paths(self.cfg.data)[0], "encoder.json"
-            )
-            if not os.path.exists(path):
-                raise ValueError(
-                    "--target-noise-gpt2-encoder: the dictionary holds GPT-2 piece numbers, and "
-                    f"word boundaries can only be read from GPT-2's encoder.json, not at {path} "
-                    "(numbers that are words: --target-noise-bpe none)"
-                )
-            pieces = read_gpt2_encoder(path)
-        unk = tgt_dict.unk()
-        try:
-            return WordUnits(tgt_dict.symbols, tgt_dict.nspecial, unk, scheme, pieces)
-        except ValueError as err:
-            raise ValueError(f"--target-noise-bpe {scheme}: {err}") from None
+        cfg = self.cfg
+        encoder = cfg.target_noise_gpt2_encoder
+        return word_units(self.tgt_dict, str(cfg.target_noise_bpe), cfg.data, encoder)
 
     def word_starts(self, tokens):
         """(B, S) ids of the target dictionary to (B, S) bool: which pieces begin a word."""

@@ -1,0 +1,53 @@
+"""Denoising pretraining with noise on whole words beside fairseq's own."""
+
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.tasks import register_task
+from fairseq.tasks.denoising import DenoisingConfig, DenoisingTask
+
+from ..data.noisy_sources import NoisySourceDataset
+from ..data.noisy_targets import TargetCorruption
+from ..noise import SCHEMES, parse_noise
+from .word_units import word_units
+
+
+@dataclass
+class NoisyDenoisingConfig(DenoisingConfig):
+    source_noise: str = field(
+        default="none",
+        metadata={
+            "help": "noise on the words of the sources, after fairseq's masks, e.g. "
+            "shuffle:3,drop:0.1; new in every epoch"
+        },
+    )
+    source_noise_seed: int = field(default=1, metadata={"help": "seed of the source noise"})
+    source_noise_bpe: ChoiceEnum(("auto",) + SCHEMES) = field(  # type: ignore[valid-type]
+        default="auto",
+        metadata={"help": "how words are split into pieces; auto reads it off the dictionary"},
+    )
+
+
+@register_task("noisy_denoising", dataclass=NoisyDenoisingConfig)
+class NoisyDenoisingTask(DenoisingTask):
+    """Stock ``denoising``, whose sources may also lose the order of their words, or words.
+
+    The validation set has the same noise in every validation.
+    """
+
+    def __init__(self, cfg, dictionary):
+        super().__init__(cfg, dictionary)
+        noise = parse_noise(str(cfg.source_noise), flag="--source-noise")
+        self._corruption = None
+        if noise.operators:
+            units = word_units(
+                dictionary, str(cfg.source_noise_bpe), cfg.data, prefix="--source-noise"
+            )
+            seed = cfg.source_noise_seed
+            self._corruption = TargetCorruption(noise, units, dictionary.unk(), seed)
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """Load a split; its sources get the noise."""
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        if self._corruption is not None:
+            self.datasets[split] = NoisySourceDataset(self.datasets[split], self._corruption)
