@@ -23,6 +23,7 @@ def apply():
     mend_bart_beams()
     quieten_libnat()
     explain_unreadable_checkpoints()
+    keep_state_of_criterions()
 
 
 def checkpoint_classes() -> list:
@@ -156,3 +157,36 @@ def _check_contents(path: str, state):
             f"{path}: it holds a model without its settings ('cfg' or 'args') and counts, so it is "
             "no checkpoint that fairseq-train saved"
         )
+
+
+def keep_state_of_criterions():
+    """Checkpoints hold the ``kept_state()`` of a criterion that has one, and a training that is
+    resumed gets it back by ``load_kept_state``.
+
+    fairseq saves a criterion only where it has parameters, then wraps it like a model, and cannot
+    start it from a checkpoint of another criterion; what it saves of a task it never loads.
+    """
+    from fairseq.trainer import Trainer
+
+    if hasattr(Trainer.load_checkpoint, "__wrapped__"):
+        return
+    state_of, load = Trainer.state_dict, Trainer.load_checkpoint
+
+    @functools.wraps(state_of)
+    def state_dict(self):
+        state = state_of(self)
+        criterion = self.get_criterion()
+        if hasattr(criterion, "kept_state"):
+            state["extra_state"]["criterion_state"] = criterion.kept_state()
+        return state
+
+    @functools.wraps(load)
+    def load_checkpoint(self, filename, reset_optimizer=False, *args, **kwargs):
+        extra = load(self, filename, reset_optimizer, *args, **kwargs)
+        criterion, kept = self.get_criterion(), (extra or {}).get("criterion_state")
+        # Another training that begins with these weights begins anew.
+        if kept is not None and not reset_optimizer and hasattr(criterion, "load_kept_state"):
+            criterion.load_kept_state(kept)
+        return extra
+
+    Trainer.state_dict, Trainer.load_checkpoint = state_dict, load_checkpoint

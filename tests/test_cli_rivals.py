@@ -18,11 +18,15 @@ from tests.toy import (
 )
 
 NAT, CMLM = "nonautoregressive_transformer", "cmlm_transformer"
+TRUNCATION = [
+    *("--truncation-window", "60", "--truncation-warmup", "40", "--truncation-interval", "20"),
+]
 RIVALS = {
     "token_weighted": ("transformer", ["--token-weighting", "tailr"]),
     "token_weighted slots": (CMLM, ["--token-weighting", "convex", "--ce-factor", "0.1"]),
     "bag_of_ngrams": (NAT, ["--bag-factor", "0.9", "--ce-factor", "0.1"]),
     "policy_gradient": ("transformer", ["--pg-samples", "2", "--ce-factor", "0.3"]),
+    "loss_truncation": ("transformer", TRUNCATION),
     "oaxe": (CMLM, ["--oaxe-skip", "0.01"]),
 }
 each_rival = pytest.mark.parametrize("rival", RIVALS)
@@ -66,6 +70,10 @@ def test_it_goes_on_from_cross_entropy_and_resumes(toy, cross_entropy, tmp_path,
         assert line["loss"] == expected[update]["loss"], update
     state = torch.load(path, weights_only=False)
     assert not state.get("criterion")  # the model is not in it twice
+    kept = state["extra_state"].get("criterion_state", {})
+    assert ("values" in kept) == (rival == "loss_truncation")
+    if rival == "loss_truncation":  # it had begun to leave sentences out
+        assert any(float(line["truncated"]) > 0 for line in found.values())
 
 
 def print_parameters():

@@ -15,7 +15,7 @@ STATISTICS = (
 """Regular expressions of what :func:`log_other_parts` shows."""
 
 
-RESERVED = ("loss", "ce", "nll", "ntokens", "nsentences", "sample_size")
+RESERVED = ("loss", "ce", "nll", "ntokens", "nsentences", "sample_size", "entries")
 """Keys of the log that no criterion can have for a name."""
 
 
@@ -54,7 +54,7 @@ def log_losses(sums: Sums, name: str):
 def log_other_parts(sums: Sums):
     """What every sequence criterion logs besides: other terms of non-autoregressive models,
     cross entropy, likelihood (``nll_loss`` in bits, as in fairseq) and statistics of candidates."""
-    sentences = sums.total("sample_size")
+    sentences = sums.total("entries")  # sums of so many; the sample size may be smaller
     for key in sums.keys("part_"):
         sums.average(key[len("part_") :], sums.total(key), sentences)
     tokens = sums.total("nll_tokens")

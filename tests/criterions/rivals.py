@@ -25,6 +25,8 @@ CASES = {
         *("policy_gradient", AUTOREGRESSIVE),
         {"pg_samples": 3, "pg_baseline": "rloo", "ce_factor": 0.3, "pg_norm": "token"},
     ),
+    # Until something is left out; tests/criterions/test_loss_truncation.py has the rest.
+    "loss_truncation": ("loss_truncation", (*AUTOREGRESSIVE, *NAT), {}),
     "oaxe": ("oaxe", NAT, {"oaxe_skip": 0.05}),
     "oaxe joint": ("oaxe", NAT, {"oaxe_skip": 0.0, "ce_factor": 0.5}),
     "bag_of_ngrams joint": ("bag_of_ngrams", NAT, {"bag_factor": 0.9, "ce_factor": 0.1}),

@@ -8,6 +8,7 @@ so that gradients can be compared as well as values.
 from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
+from .loss_truncation import kept
 from .nat_slots import slot_loss
 from .oaxe import oaxe_loss
 from .token_weights import token_weighted_loss
@@ -16,6 +17,7 @@ __all__ = [
     "bag_of_ngrams_loss",
     "eisl_loss",
     "exact_autoregressive_eisl",
+    "kept",
     "oaxe_loss",
     "one_hot_convolution_scores",
     "slot_loss",
