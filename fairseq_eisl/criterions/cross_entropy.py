@@ -6,6 +6,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from torch import Tensor
 
 from ..decoding.fairseq.model_scores import Scores
+from ..losses.token_weights import own_log_probs
 
 
 def cross_entropy(
@@ -27,3 +28,17 @@ def cross_entropy(
     )
     tokens = target.ne(pad).sum(1).clamp(min=1)
     return loss.squeeze(-1).sum(1) / tokens, nll.squeeze(-1).sum(1)
+
+
+def own_log_probs_of(scores: Scores, targets: Tensor, mask: Tensor) -> Tensor:
+    """(B, T) log-probability in nats of the target at each position, 0 where the mask is False.
+
+    Args:
+        scores: (B, T, V), of which position t predicts ``targets[:, t]``.
+        targets: (B, T) int64; anything where the mask is False.
+        mask: (B, T) bool.
+    """
+    if not scores.normalized:
+        return own_log_probs(scores.values, targets, mask)
+    index = targets.masked_fill(~mask, 0).unsqueeze(2)
+    return scores.values.gather(2, index).squeeze(2).masked_fill(~mask, 0.0)

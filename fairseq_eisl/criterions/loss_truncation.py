@@ -8,9 +8,9 @@ from fairseq.criterions import register_criterion
 from torch import Tensor
 
 from ..losses.loss_truncation import LossWindow
-from ..losses.token_weights import own_log_probs
 from .base import Log, SequenceCriterion
 from .candidate_flags import SequenceCriterionConfig
+from .cross_entropy import own_log_probs_of
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
 from .workers import gathered
@@ -86,14 +86,10 @@ class LossTruncationCriterion(SequenceCriterion):
         """(B,) NLL per token in nats."""
         output.need_slots(self.name())
         assert output.scores is not None
-        mask, values = output.target_mask, output.scores.values
+        mask = output.target_mask
         if output.slots is not None:
             mask = mask & output.slots.predicted
-        if output.scores.normalized:
-            own = values.gather(2, output.targets.masked_fill(~mask, 0).unsqueeze(2)).squeeze(2)
-            own = own.masked_fill(~mask, 0.0)
-        else:
-            own = own_log_probs(values, output.targets, mask)
+        own = own_log_probs_of(output.scores, output.targets, mask)
         losses = -own.sum(1) / mask.sum(1).clamp(min=1)
         return losses, {_LOSSES: losses.detach()}
 

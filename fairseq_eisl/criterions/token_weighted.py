@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from fairseq.criterions import register_criterion
 from fairseq.dataclass import ChoiceEnum
 
-from ..losses.token_weights import WEIGHTINGS, TokenWeighting, own_log_probs, weighted_loss
+from ..losses.token_weights import WEIGHTINGS, TokenWeighting, weighted_loss
 from .base import SequenceCriterion
 from .candidate_flags import SequenceCriterionConfig, check_choices
+from .cross_entropy import own_log_probs_of
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
 
@@ -87,9 +88,5 @@ class TokenWeightedCriterion(SequenceCriterion):
         mask, values = output.target_mask, output.scores.values
         if output.slots is not None:
             mask = mask & output.slots.predicted
-        if output.scores.normalized:
-            own = values.gather(2, output.targets.masked_fill(~mask, 0).unsqueeze(2)).squeeze(2)
-            own = own.masked_fill(~mask, 0.0)
-        else:
-            own = own_log_probs(values, output.targets, mask)
+        own = own_log_probs_of(output.scores, output.targets, mask)
         return weighted_loss(own, mask, self.weighting, values), {}

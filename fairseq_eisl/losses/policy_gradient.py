@@ -1,6 +1,6 @@
 """Policy gradient over sampled sequences (REINFORCE; Williams, 1992), and its baselines."""
 
-from typing import Optional
+from typing import Any, Dict, Optional
 
 import torch
 from torch import Tensor
@@ -80,3 +80,36 @@ def baselines(
     if count < 2:
         raise ValueError(f"kind='rloo' needs two samples or more, not {count}")
     return (total - rewards) / (count - 1)
+
+
+class RunningMean:
+    """An exponential mean of rewards, corrected for its start at zero.
+
+    Args:
+        decay: of the mean at each batch, in [0, 1).
+
+    >>> mean = RunningMean(0.5)
+    >>> [round(mean.before(torch.tensor(batch)), 4) for batch in ([1.0], [0.0], [0.5])]
+    [1.0, 1.0, 0.3333]
+    """
+
+    def __init__(self, decay: float):
+        self.decay = decay
+        self.total = self.weight = 0.0
+
+    def before(self, rewards: Tensor) -> float:
+        """The mean of the batches before this one (of this one where it is the first), which is
+        taken note of."""
+        own = rewards.double().mean().item() if len(rewards) else 0.0
+        found = self.total / self.weight if self.weight else own
+        self.total = self.decay * self.total + (1 - self.decay) * own
+        self.weight = self.decay * self.weight + 1 - self.decay
+        return found
+
+    def state_dict(self) -> Dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"total": self.total, "weight": self.weight}
+
+    def load_state_dict(self, state: Dict[str, Any]):
+        """Go on from :meth:`state_dict`."""
+        self.total, self.weight = float(state["total"]), float(state["weight"])

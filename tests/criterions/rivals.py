@@ -4,6 +4,8 @@ from tests.toy import ARCHS, NAT_ARCHS
 
 AUTOREGRESSIVE, NAT = tuple(ARCHS), tuple(NAT_ARCHS)
 WEIGHTINGS = ("tailr", "dft", "mixce", "gold", "error_norm", "convex")
+# A beam's most tokens are those of the longest source of a batch.
+FIXED_LENGTH = {"output_max_len_a": 0.0, "output_max_len_b": 8}
 # name of the case: criterion, architectures, options
 CASES = {
     **{
@@ -20,10 +22,19 @@ CASES = {
     ),
     "bag_of_ngrams 1": ("bag_of_ngrams", NAT, {"bag_ngram": 1}),
     "bag_of_ngrams 2": ("bag_of_ngrams", NAT, {}),
-    "policy_gradient": ("policy_gradient", AUTOREGRESSIVE, {"pg_smoothing": "higher"}),
+    "policy_gradient": ("policy_gradient", AUTOREGRESSIVE, {"reward_smoothing": "higher"}),
     "policy_gradient rloo": (
         *("policy_gradient", AUTOREGRESSIVE),
         {"pg_samples": 3, "pg_baseline": "rloo", "ce_factor": 0.3, "pg_norm": "token"},
+    ),
+    "best_of_n": ("best_of_n", AUTOREGRESSIVE, FIXED_LENGTH),
+    "best_of_n sampled": (
+        *("best_of_n", ("transformer",)),
+        {"hypotheses": 3, "hypotheses_from": "sample", "ce_factor": 0.5},
+    ),
+    "contrastive_margin": (
+        *("contrastive_margin", AUTOREGRESSIVE),
+        {**FIXED_LENGTH, "ce_factor": 0.3, "label_smoothing": 0.1},
     ),
     # Until something is left out; tests/criterions/test_loss_truncation.py has the rest.
     "loss_truncation": ("loss_truncation", (*AUTOREGRESSIVE, *NAT), {}),

@@ -61,7 +61,7 @@ def test_what_is_logged(toy):
 def test_samples_are_longer_than_the_target_where_the_source_is(toy):
     made = toy_corpus.setup(toy.bin, **PG, scale=1)
     sample = made.sample([("w1 w2 w3 w4 w5 w6 w1 w2", "w1")])
-    samples = made.criterion._samples(made.model, sample)
+    samples = made.criterion.samples(made.model, sample, 1)
     assert samples.tokens.shape[:2] == (1, 1)
     limit = int(1.2 * sample["net_input"]["src_lengths"][0]) + 10
     assert sample["target"].size(1) < samples.tokens.size(2) <= limit
@@ -74,7 +74,7 @@ def test_pieces_become_words_before_they_are_compared(toy):
     rows = torch.tensor(rows)
     reward = made.criterion.rewards(rows[:1], rows[1:]).item()
     assert reward == pytest.approx(sentence_bleu(["alx", "w1"], ["w1", "alx"]))
-    made.criterion.cfg.pg_remove_bpe = "none"
+    made.criterion.cfg.reward_remove_bpe = "none"
     pieces = sentence_bleu(["al@@", "x", "w1"], ["w1", "al@@", "x"])
     assert made.criterion.rewards(rows[:1], rows[1:]).item() == pytest.approx(pieces) != reward
 

@@ -99,7 +99,8 @@ def test_validation_logs_what_training_does_and_the_likelihood(make, case):
     made.model.eval()
     with torch.no_grad():
         _, _, log = made.criterion(made.model, made.sample(SENTENCES))
-    name = [] if case.startswith("policy_gradient") else [case.split()[0]]
+    rewarded = case.startswith(("policy_gradient", "best_of_n", "contrastive_margin"))
+    name = [] if rewarded else [case.split()[0]]
     assert {"nll", "nll_tokens", "ce", *name} <= log.keys()
 
 
@@ -114,13 +115,19 @@ def test_validation_logs_what_training_does_and_the_likelihood(make, case):
         ),
         ("token_weighted", {"ce_factor": -1.0}, "--ce-factor must be a finite number"),
         ("policy_gradient", {"pg_samples": 1, "pg_baseline": "rloo"}, "--pg-samples must be 2 or"),
+        ("policy_gradient", {"pg_ema_decay": 1.0}, r"--pg-ema-decay must be in \[0, 1\), not 1.0"),
+        ("policy_gradient", {"output_max_len_b": 0}, "--output-max-len-b must be 1 or more, not 0"),
+        ("best_of_n", {"hypotheses": 0}, "--hypotheses must be 1 or more, not 0"),
+        ("contrastive_margin", {"hypotheses": 1}, "--hypotheses must be 2 or more, not 1"),
+        ("contrastive_margin", {"margin": -1.0}, "--margin must be a finite number, 0 or above"),
         ("oaxe", {"oaxe_skip": 1.0}, r"--oaxe-skip must be in \[0, 1\), not 1.0"),
         ("bag_of_ngrams", {"bag_ngram": 0}, "--bag-ngram must be 1 or more, not 0"),
         ("bag_of_ngrams", {"bag_factor": 0.0}, "--bag-factor and --ce-factor are both 0"),
     ],
 )
 def test_a_wrong_flag_is_named(toy, criterion, options, words):
-    arch = "transformer" if criterion == "policy_gradient" else "cmlm_transformer"
+    rewarded = criterion in ("policy_gradient", "best_of_n", "contrastive_margin")
+    arch = "transformer" if rewarded else "cmlm_transformer"
     with pytest.raises(ValueError, match=words):
         toy_corpus.setup(toy.bin, arch=arch, criterion=criterion, **options)
 

@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from fairseq_eisl.losses.policy_gradient import BASELINES, baselines, policy_gradient_loss
+from fairseq_eisl.losses.policy_gradient import (
+    BASELINES,
+    RunningMean,
+    baselines,
+    policy_gradient_loss,
+)
 from tests.tolerances import assert_near
 
 TOKENS = torch.tensor([[[0.5, 0.25, 0.8]]], dtype=torch.float64).log()
@@ -101,3 +106,14 @@ def test_wrong_shapes_are_refused():
         policy_gradient_loss(TOKENS, ALL, torch.zeros(1))
     with pytest.raises(ValueError, match="norm='word' is unknown"):
         policy_gradient_loss(TOKENS, ALL, torch.zeros(1, 1), "word")
+
+
+def test_a_running_mean_is_of_what_came_before_and_goes_on_from_its_state():
+    """Decay .5: of 1, 0 and 2 the mean is 1; (.5*1 + .5*0) / .75 after two; (.25*.5+...) / .875."""
+    mean = RunningMean(0.5)
+    batches = [torch.tensor([0.0, 2.0]), torch.tensor([0.0]), torch.tensor([2.0, 2.0])]
+    assert [mean.before(batch) for batch in batches] == pytest.approx([1.0, 1.0, 1 / 3])
+    other = RunningMean(0.5)
+    other.load_state_dict(mean.state_dict())
+    expected = (1.0 * 0.125 + 2.0 * 0.5) / 0.875
+    assert other.before(torch.zeros(0)) == mean.before(torch.zeros(0)) == pytest.approx(expected)
