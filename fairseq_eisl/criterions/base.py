@@ -72,6 +72,10 @@ class SequenceCriterion(FairseqCriterion):
     steps = "all"
     """Refinement steps of iNAT's training that the loss is for: all, or first (the others keep
     their cross entropy)."""
+    takes_more_slots = False
+    """Whether a non-autoregressive model may have more slots than target tokens."""
+    blank: Optional[int] = None
+    """The id of what a slot without a word says, where there is such a symbol."""
     released = ""
     """The flag, if any, that makes losses means over the batch, as the authors' code does."""
 
@@ -328,10 +332,7 @@ class SequenceCriterion(FairseqCriterion):
             factor = outputs.others[name].factor * self.factors.get(name, 1.0)
             loss = loss + factor * values
             log[f"part_{name}"] = values.detach().sum()
-        if not self.training and outputs.has_own_slots():
-            log["nll"], log["nll_tokens"] = nat_outputs.likelihood(outputs)
-        if outputs.has_own_slots():
-            log.update(candidate_statistics(*nat_outputs.first_pass(outputs)))
+        log.update(nat_outputs.statistics(outputs, not self.training, self.blank))
         return loss, log
 
     def nat_losses(self, outputs: NATOutputs, seeds: Tensor) -> NATLosses:
@@ -353,7 +354,7 @@ class SequenceCriterion(FairseqCriterion):
             slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
             overwritable=may_overwrite(words.logits)
             and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
-            as_long_as_target=True,
+            as_long_as_target=outputs.has_own_slots(),
         )
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None

@@ -35,8 +35,8 @@ class AXETerms(NamedTuple):
 
     total: Tensor
     """(B,) in nats; a zero of the graph for a sentence without tokens."""
-    count: Tensor
-    """(B,) int64, its tokens."""
+    tokens: Tensor
+    """(B,) int64, their number."""
     alignment: Alignment
 
 
@@ -75,7 +75,7 @@ def axe_loss(
     0.5453
     """
     terms = axe_terms(log_probs, blank_log_probs, target_mask, slot_mask, skip_penalty=skip_penalty)
-    return terms.total / terms.count.clamp(min=1)
+    return terms.total / terms.tokens.clamp(min=1)
 
 
 def axe_terms(
