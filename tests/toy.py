@@ -196,7 +196,8 @@ def make_sample(task, pairs: Sequence, ids=None):
     )
     if nat:
         kind, share = str(task.cfg.noise), task.cfg.full_mask_prob
-        dataset = PartialTargetDataset(dataset, kind, share, task.symbols)
+        factor = task.cfg.axe_length_factor
+        dataset = PartialTargetDataset(dataset, kind, share, task.symbols, length_factor=factor)
     items = [dataset[i] for i in range(len(pairs))]
     for item, index in zip(items, range(len(pairs)) if ids is None else ids):
         item["id"] = index

@@ -33,7 +33,7 @@ from .candidate_flags import (
 from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
 from .nat_outputs import ModelLoss, NATLosses, NATOutputs
-from .output_layer import LARGE, output_layer
+from .output_layer import layer_of_blocks, output_layer
 from .sequence_output import SequenceOutput, SlotKinds
 
 logger = logging.getLogger(__name__)
@@ -72,6 +72,10 @@ class SequenceCriterion(FairseqCriterion):
     steps = "all"
     """Refinement steps of iNAT's training that the loss is for: all, or first (the others keep
     their cross entropy)."""
+    takes_more_slots = False
+    """Whether a non-autoregressive model may have more slots than target tokens."""
+    blank: Optional[int] = None
+    """The id of what a slot without a word says, where there is such a symbol."""
     released = ""
     """The flag, if any, that makes losses means over the batch, as the authors' code does."""
 
@@ -208,10 +212,11 @@ class SequenceCriterion(FairseqCriterion):
     def say_idle_flags(self, model, net_input):
         """Warn, once, of flags that change nothing with this autoregressive model."""
         inner = unwrapped(model)
+        has_blocks = self.layer != "blocks" or output_layer(model) is not None
         shares = model_outputs.shares_encoder_output(inner, net_input)
         self._say(
             lambda: idle_flags(
-                self.given, self.flag_groups, inner, blocks=self._has_blocks(model), shares=shares
+                self.given, self.flag_groups, inner, blocks=has_blocks, shares=shares
             )
         )
 
@@ -277,18 +282,12 @@ class SequenceCriterion(FairseqCriterion):
             and model_outputs.shares_encoder_output(unwrapped(model), net_input)
         )
 
-    def _has_blocks(self, model) -> bool:
-        """Whether blocks can be had, where they are asked for."""
-        return self.layer != "blocks" or output_layer(model) is not None
-
     def _layer_of_blocks(self, model, target):
         """The output layer whose logits are not built as a whole, or None where they are: on
         request, where cross entropy needs them, and where the model has no such layer."""
-        if not self.takes_features or self.layer == "whole" or self._needs_forced():
+        if not self.takes_features or self._needs_forced():
             return None
-        if self.layer == "auto" and target.numel() * self.vocabulary < LARGE:
-            return None
-        return output_layer(model)
+        return layer_of_blocks(model, self.layer, target.numel() * self.vocabulary)
 
     def _candidates(self, model, sample, seeds, encoder_out=None) -> Candidates:
         if self.decoding == "teacher-forcing":
@@ -329,10 +328,7 @@ class SequenceCriterion(FairseqCriterion):
             factor = outputs.others[name].factor * self.factors.get(name, 1.0)
             loss = loss + factor * values
             log[f"part_{name}"] = values.detach().sum()
-        if not self.training and outputs.has_own_slots():
-            log["nll"], log["nll_tokens"] = nat_outputs.likelihood(outputs)
-        if outputs.has_own_slots():
-            log.update(candidate_statistics(*nat_outputs.first_pass(outputs)))
+        log.update(nat_outputs.statistics(outputs, not self.training, self.blank))
         return loss, log
 
     def nat_losses(self, outputs: NATOutputs, seeds: Tensor) -> NATLosses:
@@ -354,7 +350,7 @@ class SequenceCriterion(FairseqCriterion):
             slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
             overwritable=may_overwrite(words.logits)
             and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
-            as_long_as_target=True,
+            as_long_as_target=outputs.has_own_slots(),
         )
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None

@@ -3,10 +3,12 @@
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
+from fairseq.models.nat import CMLMNATransformerModel
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..decoding.fairseq.model_scores import unwrapped
+from .averages import candidate_statistics
 
 WORDS = "word_ins"
 """The output that a sequence loss is for, in all of fairseq's models."""
@@ -19,6 +21,10 @@ class Symbols(NamedTuple):
     pad: int
     eos: int
 
+    def special(self, tokens: Tensor) -> Tensor:
+        """Which tokens mark start or end."""
+        return tokens.eq(self.bos) | tokens.eq(self.eos)
+
 
 class NATOutput(NamedTuple):
     """One output of a model, beside what it is to be."""
@@ -28,7 +34,8 @@ class NATOutput(NamedTuple):
     targets: Tensor
     """(B, S) int64; for models of slots S = T, with latent alignments it need not be."""
     mask: Optional[Tensor] = None
-    """Like the targets, bool: the entries that count; all, if None."""
+    """Like the targets (or the first sizes of the logits, where there are more slots than those),
+    bool: the entries that count; all, if None."""
     label_smoothing: float = 0.0
     factor: float = 1.0
     """The model's own factor of this part of the loss."""
@@ -64,10 +71,19 @@ class NATOutputs(NamedTuple):
     """Sentences. Models that refine in training (iNAT) have the rows of one step after another,
     ``len(words.targets) == batch * steps``."""
     symbols: Symbols
+    more_slots: Optional[Tensor] = None
+    """(B, T) int64, what the decoder was shown in place of a target, where it was given more slots
+    than target tokens, to leave room for blanks."""
 
     def has_own_slots(self) -> bool:
         """Whether every target token has a position of its own, at its own place."""
+        if self.more_slots is not None:
+            return False
         return self.words.logits.size(1) == self.words.targets.size(1)
+
+    def slots(self) -> Tensor:
+        """What the slots hold where the model writes nothing: the targets, or what it was shown."""
+        return self.words.targets if self.more_slots is None else self.more_slots
 
     def output_mask(self) -> Tensor:
         """The positions that are real, like the first sizes of the words' logits."""
@@ -79,14 +95,13 @@ class NATOutputs(NamedTuple):
         return torch.ones(words.logits.shape[:2], dtype=torch.bool, device=words.logits.device)
 
     def predicted(self) -> Tensor:
-        """The word slots that the model fills, like the words' targets."""
-        real = self.words.targets.ne(self.symbols.pad)
+        """The word slots that the model fills, like :meth:`slots`."""
+        real = self.slots().ne(self.symbols.pad)
         return real if self.words.mask is None else self.words.mask & real
 
     def special(self) -> Tensor:
-        """The word slots whose target marks start or end, like the words' targets."""
-        targets = self.words.targets
-        return targets.eq(self.symbols.bos) | targets.eq(self.symbols.eos)
+        """The word slots that mark start or end, like :meth:`slots`."""
+        return self.symbols.special(self.slots())
 
 
 class NATLosses(NamedTuple):
@@ -141,7 +156,15 @@ def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
             others[key] = ModelLoss(output["loss"].float(), output.get("factor", 1.0))
         elif key != WORDS:
             others[key] = _typed(output)
-    return NATOutputs(words, others, batch, symbols)
+    if not sample.get("more_slots", False):
+        return NATOutputs(words, others, batch, symbols)
+    shown = sample["prev_target"]
+    real = shown.ne(symbols.pad)
+    # The other models overwrite the marks of start and end.
+    fixed = isinstance(unwrapped(model), CMLMNATransformerModel)
+    mask = real & ~symbols.special(shown) if fixed else real
+    words = words._replace(mask=mask, output_mask=real)
+    return NATOutputs(words, others, batch, symbols, more_slots=shown)
 
 
 def _typed(output: Dict[str, Any]) -> NATOutput:
@@ -188,13 +211,31 @@ def other_losses(outputs: NATOutputs) -> Dict[str, Tensor]:
 
 
 @torch.no_grad()
-def first_pass(outputs: NATOutputs) -> Tuple[Tensor, Tensor]:
-    """(B, T) what the first pass writes into the slots, and which of them hold words."""
+def first_pass(outputs: NATOutputs, blank: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    """(B, T) what the first pass writes into the slots, and which of them hold words.
+
+    Slots that say the ``blank`` hold none, and come after those that do.
+    """
     batch = outputs.batch
-    targets = outputs.words.targets[:batch]
+    slots = outputs.slots()[:batch]
     predicted = outputs.predicted()[:batch]
-    tokens = torch.where(predicted, outputs.words.logits[:batch].argmax(2), targets)
-    return tokens, targets.ne(outputs.symbols.pad) & ~outputs.special()[:batch]
+    tokens = torch.where(predicted, outputs.words.logits[:batch].argmax(2), slots)
+    mask = slots.ne(outputs.symbols.pad) & ~outputs.special()[:batch]
+    if blank is None:
+        return tokens, mask
+    mask = mask & tokens.ne(blank)
+    order = (~mask).byte().sort(dim=1, stable=True).indices
+    return tokens.gather(1, order), mask.gather(1, order)
+
+
+def statistics(outputs: NATOutputs, validation: bool, blank: Optional[int]) -> Dict[str, Tensor]:
+    """Sums to log: of the words that the first pass writes, and in validation their likelihood."""
+    log: Dict[str, Tensor] = {}
+    if validation and outputs.has_own_slots():
+        log["nll"], log["nll_tokens"] = likelihood(outputs)
+    if outputs.has_own_slots() or outputs.more_slots is not None:
+        log.update(candidate_statistics(*first_pass(outputs, blank)))
+    return log
 
 
 @torch.no_grad()

@@ -38,3 +38,13 @@ def output_layer(model: Any) -> Optional[nn.Linear]:
         and gives_logits(inner)
     )
     return layer if known and is_plain(layer, nn.Linear) else None
+
+
+def layer_of_blocks(model, choice: str, logits: int) -> Optional[nn.Linear]:
+    """The output layer whose logits are not built as a whole; None where they are.
+
+    ``choice``: ``--output-layer``. ``logits``: how many there are.
+    """
+    if choice == "whole" or (choice == "auto" and logits < LARGE):
+        return None
+    return output_layer(model)

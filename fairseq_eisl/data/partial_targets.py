@@ -1,12 +1,13 @@
 """What a non-autoregressive decoder is shown of the target: masked or shortened copies."""
 
 from random import Random
-from typing import List, NamedTuple, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 import torch
 from fairseq.data import BaseWrapperDataset
 from torch import Tensor
 
+from ..decoding.fairseq.blanks import stretched
 from .shared_number import SharedNumber
 
 
@@ -58,6 +59,9 @@ class PartialTargetDataset(BaseWrapperDataset):
 
     Args:
         repeatable: draw the same in every epoch, whatever the seed (validation).
+        length_factor: slots for each word, rounded, in what shows no word (``full_mask``). Above 1,
+            batches also say ``more_slots``: slots and target tokens do not belong together.
+        max_length: most slots of a sentence, start and end included.
     """
 
     def __init__(
@@ -67,8 +71,11 @@ class PartialTargetDataset(BaseWrapperDataset):
         full_mask_prob: float,
         symbols: Symbols,
         repeatable: bool = False,
+        length_factor: float = 1.0,
+        max_length: Optional[int] = None,
     ):
         super().__init__(pairs)
+        self.length_factor, self.max_length = length_factor, max_length
         self.kind, self.full_mask_prob, self.symbols = kind, full_mask_prob, symbols
         self.repeatable = repeatable
         # Batches are put together by workers that outlive an epoch.
@@ -92,6 +99,8 @@ class PartialTargetDataset(BaseWrapperDataset):
         batch = super().collater(samples)
         if batch:
             batch["prev_target"] = self.partial_targets(batch["id"], batch["target"])
+            if self.length_factor > 1:
+                batch["more_slots"] = True
         return batch
 
     def partial_targets(self, ids: Tensor, targets: Tensor) -> Tensor:
@@ -104,7 +113,16 @@ class PartialTargetDataset(BaseWrapperDataset):
             while length and target[length - 1] == pad:
                 length -= 1
             real = target[:length]
-            rows.append(partial_target(real, self.kind, self.full_mask_prob, self.symbols, rng))
+            row = partial_target(real, self.kind, self.full_mask_prob, self.symbols, rng)
+            rows.append(row if self.length_factor == 1 else self._with_more_slots(row))
         # Masks keep places, so those rows must stay as wide as their targets.
-        width = targets.size(1) if self.kind != "random_delete" else max(map(len, rows))
+        keeps_places = self.kind != "random_delete" and self.length_factor == 1
+        width = targets.size(1) if keeps_places else max(map(len, rows))
         return torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+
+    def _with_more_slots(self, row: List[int]) -> List[int]:
+        length = int(stretched(torch.tensor(len(row)), self.length_factor))
+        if self.max_length:
+            length = min(length, self.max_length)
+        more = [self.symbols.unk] * (length - len(row))
+        return row[:-1] + more + row[-1:]

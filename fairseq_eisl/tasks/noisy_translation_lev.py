@@ -17,12 +17,14 @@ from fairseq.tasks.translation_lev import (
 )
 
 from ..data.partial_targets import PartialTargetDataset, Symbols
+from ..decoding.fairseq.blanks import check_predicts_length
 from ..decoding.fairseq.refinement import (
     LENGTH_CANDIDATES,
     RefinementGenerator,
     is_one_pass,
     validation_iterations,
 )
+from . import blank_slots
 from .initial_weights import load_initial_weights
 from .model_noise import without_noise
 from .target_noise import TargetNoise, TargetNoiseConfig
@@ -31,7 +33,9 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class NoisyTranslationLevConfig(TargetNoiseConfig, TranslationLevenshteinConfig):
+class NoisyTranslationLevConfig(
+    blank_slots.BlankSlotsConfig, TargetNoiseConfig, TranslationLevenshteinConfig
+):
     # The default says what is done, as the configuration is logged and saved as it is here.
     left_pad_source: bool = field(
         default=False, metadata={"help": "no effect: sources are padded on the right"}
@@ -99,6 +103,8 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
                 f"--full-mask-prob {cfg.full_mask_prob} goes with --noise {' or '.join(partial)}, "
                 f"not with {cfg.noise}"
             )
+        blank_slots.check_flags(cfg)
+        self.blank = blank_slots.blank_of(cfg, tgt_dict)
         self.symbols = Symbols(tgt_dict.bos(), tgt_dict.pad(), tgt_dict.eos(), tgt_dict.unk())
 
     def build_model(self, cfg, from_checkpoint=False):
@@ -119,9 +125,18 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
                 f"--noise {self.cfg.noise} does not fit {type(model).__name__}; it needs "
                 f"--noise {fitting}"
             )
+        if isinstance(model, FairseqNATModel):  # a reranker is none
+            check_predicts_length(model, self.cfg.length_factor)
+        if not from_checkpoint:
+            blank_slots.check_trained_model(self.cfg, model)
         if self.cfg.init_weights and not from_checkpoint:
             load_initial_weights(model, self.cfg.init_weights)
         return model
+
+    def build_criterion(self, cfg, from_checkpoint=False):
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        blank_slots.check_criterion(self.cfg, cfg)
+        return criterion
 
     def validation_data(self, pairs):
         return self._with_decoder_input(super().validation_data(pairs), repeatable=True)
@@ -131,7 +146,15 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
 
     def _with_decoder_input(self, pairs, repeatable: bool):
         kind, share = str(self.cfg.noise), self.cfg.full_mask_prob
-        return PartialTargetDataset(pairs, kind, share, self.symbols, repeatable)
+        return PartialTargetDataset(
+            pairs,
+            kind,
+            share,
+            self.symbols,
+            repeatable,
+            length_factor=self.cfg.axe_length_factor,
+            max_length=self.most_target_tokens(),
+        )
 
     def get_batch_iterator(self, dataset, *args, seed=1, **kwargs):
         """As fairseq's; ``seed`` (``--seed``) also draws the masks."""
@@ -172,14 +195,18 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             length_candidates=str(self.cfg.length_candidates),
             remove_repeats=self.cfg.remove_repeats,
             max_length=self.cfg.max_target_positions,
+            length_factor=self.cfg.length_factor,
+            blank=self.blank,
         )
 
     def decoding(self, generator) -> str:
         count = generator.beam_size
         lengths = f"{count} length candidates ({generator.length_candidates})"
+        factor = generator.length_factor
         return (
             f"{generator.max_iter} refinement iterations, "
             f"{'1 length candidate' if count == 1 else lengths}"
+            f"{'' if factor == 1 else f', {factor} slots a word'}"
             f"{', repeats removed' if generator.remove_repeats else ''}"
         )
 

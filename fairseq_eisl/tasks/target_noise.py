@@ -189,15 +189,19 @@ class TargetNoise(TranslationTask):
                 dataset = own
         return super().get_batch_iterator(dataset, *args, **kwargs)
 
+    def most_target_tokens(self) -> Optional[int]:
+        """What the task, and the model if there is one yet, have positions for."""
+        limits = (self.cfg.max_target_positions, self._model_max_target)
+        return min((limit for limit in limits if limit), default=None)
+
     def _noisy(self, pairs):
         assert self._units is not None
-        limits = (self.cfg.max_target_positions, self._model_max_target)
         corruption = TargetCorruption(
             self.noise,
             self._units,
             self._blank,
             self.cfg.target_noise_seed,
-            max_length=min((limit for limit in limits if limit), default=None),
+            max_length=self.most_target_tokens(),
         )
         return NoisyTargetDataset(pairs, corruption, self.cfg.target_noise_resample)
 

@@ -40,6 +40,8 @@ CASES = {
     "loss_truncation": ("loss_truncation", (*AUTOREGRESSIVE, *NAT), {}),
     "oaxe": ("oaxe", NAT, {"oaxe_skip": 0.05}),
     "oaxe joint": ("oaxe", NAT, {"oaxe_skip": 0.0, "ce_factor": 0.5}),
+    "axe": ("axe", NAT, {"axe_skip_penalty": 2.0}),
+    "axe joint": ("axe", NAT, {"ce_factor": 0.5}),
     "bag_of_ngrams joint": ("bag_of_ngrams", NAT, {"bag_factor": 0.9, "ce_factor": 0.1}),
 }
 PAIRS = [(case, arch) for case, (_, archs, _) in CASES.items() for arch in archs]

@@ -5,7 +5,7 @@ import torch
 from fairseq.distributed import ModuleProxyWrapper
 from torch import nn
 
-from fairseq_eisl.criterions import base, eisl
+from fairseq_eisl.criterions import eisl
 from fairseq_eisl.criterions.output_layer import LARGE, output_layer
 from tests.criterions.conftest import SENTENCES
 from tests.tolerances import assert_near
@@ -70,10 +70,11 @@ def test_a_bias_of_the_output_layer_counts(build):
 def test_auto_takes_blocks_for_large_outputs_only(build, monkeypatch):
     made = build()
     seen = []
-    monkeypatch.setattr(base, "output_layer", lambda model: seen.append(model))
+    layers = "fairseq_eisl.criterions.output_layer"
+    monkeypatch.setattr(f"{layers}.output_layer", lambda model: seen.append(model))
     step(made)
     assert made.criterion.layer == "auto" and not seen
-    monkeypatch.setattr(base, "LARGE", 1)
+    monkeypatch.setattr(f"{layers}.LARGE", 1)
     step(made)
     assert len(seen) == 1
 

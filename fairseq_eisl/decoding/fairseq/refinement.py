@@ -13,6 +13,13 @@ from fairseq.models.nat import (
 )
 from torch import Tensor
 
+from .blanks import (
+    check_length_factor,
+    check_predicts_length,
+    drop_blanks,
+    drop_repeats,
+    stretched,
+)
 from .decoder_methods import held_back
 from .model_scores import unwrapped
 
@@ -38,6 +45,8 @@ class RefinementGenerator(IterativeRefinementGenerator):
         length_candidates: with ``beam_size`` b, the lengths around the most likely one
             (``contiguous``) or the b most likely ones (``top-k``).
         remove_repeats: drop every token that repeats the one before it.
+        length_factor: multiplies the number of words of every length that is tried (1 or above).
+        blank: id of a symbol that is dropped after decoding, before repeats are; None for none.
         max_length: most tokens of a hypothesis, bos and eos included (and never more
             than the models have positions for).
 
@@ -53,6 +62,8 @@ class RefinementGenerator(IterativeRefinementGenerator):
         length_candidates: str = "contiguous",
         remove_repeats: bool = False,
         max_length: Optional[int] = None,
+        length_factor: float = 1.0,
+        blank: Optional[int] = None,
         **options,
     ):
         super().__init__(*args, **options)
@@ -63,8 +74,9 @@ class RefinementGenerator(IterativeRefinementGenerator):
             )
         if self.beam_size < 1:
             raise ValueError(f"--iter-decode-with-beam must be 1 or more, not {self.beam_size}")
+        check_length_factor("--length-factor", length_factor)
         self.length_candidates, self.remove_repeats = length_candidates, remove_repeats
-        self.max_length = max_length
+        self.max_length, self.length_factor, self.blank = max_length, length_factor, blank
 
     @torch.no_grad()
     def generate(self, models, sample, prefix_tokens=None, constraints=None):
@@ -73,7 +85,8 @@ class RefinementGenerator(IterativeRefinementGenerator):
         self._check(models)
         own, reranker = (models[:-1], models[-1]) if self.reranking else (models, None)
         limit = self._limit(own, reranker)
-        given: List[Any] = [_Bounded(model, limit, self.length_candidates) for model in own]
+        choice = self.length_candidates, self.length_factor
+        given: List[Any] = [_Bounded(model, limit, *choice) for model in own]
         with ExitStack() as stack:
             stack.callback(setattr, self, "adaptive", self.adaptive)
             stack.callback(setattr, self, "reranking", self.reranking)
@@ -89,10 +102,11 @@ class RefinementGenerator(IterativeRefinementGenerator):
             for context in held_back(own, limit, self):
                 stack.enter_context(context)
             found = super().generate(given, sample, prefix_tokens, constraints)
-        if self.remove_repeats:
-            for hypotheses in found:
-                for hypothesis in hypotheses:
-                    _remove_repeats(hypothesis)
+        for hypothesis in (hypothesis for hypotheses in found for hypothesis in hypotheses):
+            if self.blank is not None:
+                drop_blanks(hypothesis, self.blank)
+            if self.remove_repeats:
+                drop_repeats(hypothesis)
         return found
 
     def _check(self, models):
@@ -121,6 +135,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
                     f"--iter-decode-with-beam {self.beam_size}: {name} predicts no length, so "
                     "there are no length candidates"
                 )
+            check_predicts_length(model, self.length_factor)
             if len(own) > 1 and not model.allow_ensemble:
                 raise ValueError(f"--path: {name} decodes alone, not in an ensemble of {len(own)}")
 
@@ -138,8 +153,8 @@ class RefinementGenerator(IterativeRefinementGenerator):
         """Score hypotheses by an autoregressive model: mean log-probability (nats) a token.
 
         What is scored is what a reader gets to see, and the end: the words without any bos,
-        eos or pad, of which a non-autoregressive model may write some in the midst, and one
-        eos. Its sources begin with bos, the reranker's do not.
+        eos, pad or blank, of which a non-autoregressive model may write some in the midst, and
+        one eos. Its sources begin with bos, the reranker's do not.
         """
         if isinstance(reranker, OwnScores):
             scores = torch.stack([hypotheses[0]["score"] for hypotheses in finalized])
@@ -149,7 +164,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
             repeat = torch.arange(len(source), device=source.device).repeat_interleave(beam_size)
             encoded = reranker.encoder(source, src_lengths=lengths)
             encoded = reranker.encoder.reorder_encoder_out(encoded, repeat)
-            special = source.new_tensor([self.bos, self.eos, self.pad])
+            special = source.new_tensor(self._no_words())
             rows = [hypotheses[0]["tokens"] for hypotheses in finalized]
             rows = [row[~torch.isin(row, special)] for row in rows]
             target = source.new_full((len(rows), 1 + max(map(len, rows))), self.pad)
@@ -171,14 +186,19 @@ class RefinementGenerator(IterativeRefinementGenerator):
             hypotheses[0]["score"] = score
         return finalized
 
+    def _no_words(self) -> List[int]:
+        """Symbols that a reader does not get to see."""
+        blank = [] if self.blank is None else [self.blank]
+        return [self.bos, self.eos, self.pad, *blank]
+
     def _worse(self, finalized, beam_size: int, scores: Tensor) -> Tensor:
         """(B * beam,) bool, the candidates that must not be chosen whatever they score.
 
-        One without a word (bos and eos only) is certain of all its tokens, and would beat every
+        One without a word (bos, eos, blanks) is certain of all its tokens, and would beat every
         translation that has some. Where no candidate of a sentence has a word, they stay. One
         without any token has no mean.
         """
-        special = (self.bos, self.eos, self.pad)
+        special = self._no_words()
         empty = [
             all(token in special for token in hypotheses[0]["tokens"].tolist())
             for hypotheses in finalized
@@ -201,10 +221,12 @@ class _Bounded:
     Args:
         limit: most tokens of a hypothesis.
         candidates: how a length beam chooses, one of ``LENGTH_CANDIDATES``.
+        factor: what the words of a length are multiplied by.
     """
 
-    def __init__(self, model, limit: int, candidates: str):
-        self._model, self._limit, self._candidates = model, limit, candidates
+    def __init__(self, model, limit: int, candidates: str, factor: float):
+        self._model, self._limit = model, limit
+        self._candidates, self._factor = candidates, factor
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -222,16 +244,21 @@ class _Bounded:
     def initialize_output_tokens(self, encoder_out, src_tokens):
         out = self._model.initialize_output_tokens(encoder_out, src_tokens)
         self._encoder_out, self._source = encoder_out, src_tokens
-        lengths = out.output_tokens.ne(self._model.pad).sum(1)
-        return out if int(lengths.max()) <= self._limit else self._blank(out, lengths)
+        self._predicted = out.output_tokens.ne(self._model.pad).sum(1)
+        lengths = stretched(self._predicted, self._factor)
+        if self._factor == 1 and int(lengths.max()) <= self._limit:
+            return out
+        return self._unwritten(out, lengths)
 
     def regenerate_length_beam(self, decoder_out, beam_size):
         if self._candidates == "top-k":
             lengths = self._most_likely(beam_size)
         else:
-            lengths = decoder_out.output_tokens.ne(self._model.pad).sum(1, keepdim=True)
-            lengths = lengths + torch.arange(beam_size, device=lengths.device) - beam_size // 2
-        return self._blank(decoder_out, lengths.flatten())
+            steps = torch.arange(beam_size, device=self._predicted.device) - beam_size // 2
+            longest = 2 + int((self._limit - 2) / self._factor)
+            around = self._predicted.clamp(max=longest).unsqueeze(1) + steps
+            lengths = stretched(around, self._factor)
+        return self._unwritten(decoder_out, lengths.flatten())
 
     def forward_decoder(self, decoder_out, encoder_out, **options):
         if not isinstance(self._model, CMLMNATransformerModel):
@@ -252,7 +279,7 @@ class _Bounded:
         lengths = torch.arange(scores.size(1), device=scores.device).expand(scores.shape)
         if decoder.pred_length_offset:
             lengths = lengths - 128 + self._source.ne(self._model.pad).sum(1, keepdim=True)
-        lengths = lengths.clamp(min=2, max=self._limit)
+        lengths = stretched(lengths, self._factor).clamp(min=2, max=self._limit)
         # Clamped lengths coincide; their probabilities add up, so that all candidates differ.
         # float64 tells apart the small ones of a model that is sure of its length.
         mass = scores.new_zeros(len(scores), int(lengths.max()) + 1, dtype=torch.double)
@@ -261,7 +288,7 @@ class _Bounded:
         best = mass.topk(min(count, mass.size(1)), 1).indices
         return best[:, torch.arange(count, device=best.device).clamp(max=best.size(1) - 1)]
 
-    def _blank(self, out, lengths: Tensor):
+    def _unwritten(self, out, lengths: Tensor):
         """``bos unk .. unk eos`` rows of (N,) lengths, clamped to what the model can hold."""
         model = self._model
         lengths = lengths.clamp(min=2, max=self._limit)
@@ -283,16 +310,3 @@ def _without_bos(source: Tensor, lengths: Tensor, bos: int, pad: int):
     place = torch.arange(int(lengths.max()), device=source.device).unsqueeze(0)
     tokens = source.gather(1, ((first + begins).unsqueeze(1) + place).clamp(max=source.size(1) - 1))
     return tokens.masked_fill(place.ge(lengths.unsqueeze(1)), pad), lengths
-
-
-def _remove_repeats(hypothesis: dict):
-    """Keep the first of equal neighbours; scores of tokens stay beside their tokens."""
-    entries: List[dict] = [hypothesis, *hypothesis.get("history", [])]
-    for entry in entries:
-        tokens = entry["tokens"]
-        keep = torch.ones_like(tokens, dtype=torch.bool)
-        keep[1:] = tokens[1:] != tokens[:-1]
-        entry["tokens"] = tokens[keep]
-        for name in ("positional_scores", "hypo_attn", "alignment"):
-            if entry.get(name) is not None:
-                entry[name] = entry[name][keep]

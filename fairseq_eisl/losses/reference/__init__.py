@@ -5,6 +5,7 @@ paper and sharing no code with the implementation. Everything is differentiable 
 so that gradients can be compared as well as values.
 """
 
+from .axe import axe_loss, axe_table
 from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
@@ -14,6 +15,8 @@ from .oaxe import oaxe_loss
 from .token_weights import token_weighted_loss
 
 __all__ = [
+    "axe_loss",
+    "axe_table",
     "bag_of_ngrams_loss",
     "eisl_loss",
     "exact_autoregressive_eisl",

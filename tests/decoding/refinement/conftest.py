@@ -4,9 +4,10 @@ import functools
 
 import pytest
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
 
 from tests import toy as toy_corpus
-from tests.decoding.refinement.models import LEV, LIMITS
+from tests.decoding.refinement.models import LEV, LIMITS, PREDICTS_LENGTH
 from tests.toy import NAT_ARCHS
 
 
@@ -38,3 +39,21 @@ def build(toy):
         return made
 
     return make
+
+
+@pytest.fixture
+def first_inputs(monkeypatch):
+    """What models are given to decode in the first pass."""
+    seen = []
+    for arch in PREDICTS_LENGTH:
+        model = ARCH_MODEL_REGISTRY[arch]
+        if "forward_decoder" in vars(model):
+            stock = model.forward_decoder
+
+            def watched(self, out, *args, stock=stock, **options):
+                if out.step == 0:
+                    seen.append(out.output_tokens.clone())
+                return stock(self, out, *args, **options)
+
+            monkeypatch.setattr(model, "forward_decoder", watched)
+    return seen

@@ -46,3 +46,18 @@ def assert_equal(found, expected):
     scores = found["positional_scores"], expected["positional_scores"]
     torch.testing.assert_close(*scores, rtol=1e-5, atol=1e-5)
     assert found["steps"] == expected["steps"]
+
+
+def assert_blank(rows, lengths):
+    """Rows of ``lengths`` that say nothing else, and no column of padding only."""
+    expected = [[BOS] + [UNK] * (n - 2) + [EOS] + [PAD] * (max(lengths) - n) for n in lengths]
+    assert rows.tolist() == expected
+
+
+def predict(made, monkeypatch, scores):
+    """Let the length head say (256,) log-probabilities, whatever it reads."""
+
+    def forward_length(normalize, encoder_out):
+        return scores.log_softmax(0).expand(encoder_out["encoder_out"][0].size(1), -1)
+
+    monkeypatch.setattr(made.model.decoder, "forward_length", forward_length)

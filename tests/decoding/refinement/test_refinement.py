@@ -3,7 +3,6 @@
 import pytest
 import torch
 from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
-from fairseq.models import ARCH_MODEL_REGISTRY
 from torch.nn import functional as F
 
 from fairseq_eisl.decoding.fairseq import decoder_methods
@@ -19,10 +18,11 @@ from tests.decoding.refinement.models import (
     NAT,
     PAD,
     PREDICTS_LENGTH,
-    UNK,
+    assert_blank,
     assert_equal,
     decode,
     each_arch,
+    predict,
     sample_of,
 )
 from tests.toy import NAT_ARCHS
@@ -126,39 +126,6 @@ def test_stock_leaves_it(build, arch):
     """If this fails, fairseq has been mended."""
     with pytest.raises(IndexError):
         decode(build(arch, tame=False), max_iter=3, kind=IterativeRefinementGenerator)
-
-
-@pytest.fixture
-def first_inputs(monkeypatch):
-    """What models are given to decode in the first pass."""
-    seen = []
-    for arch in PREDICTS_LENGTH:
-        model = ARCH_MODEL_REGISTRY[arch]
-        if "forward_decoder" in vars(model):
-            stock = model.forward_decoder
-
-            def watched(self, out, *args, stock=stock, **options):
-                if out.step == 0:
-                    seen.append(out.output_tokens.clone())
-                return stock(self, out, *args, **options)
-
-            monkeypatch.setattr(model, "forward_decoder", watched)
-    return seen
-
-
-def assert_blank(rows, lengths):
-    """Rows of ``lengths`` that say nothing else, and no column of padding only."""
-    expected = [[BOS] + [UNK] * (n - 2) + [EOS] + [PAD] * (max(lengths) - n) for n in lengths]
-    assert rows.tolist() == expected
-
-
-def predict(made, monkeypatch, scores):
-    """Let the length head say (256,) log-probabilities, whatever it reads."""
-
-    def forward_length(normalize, encoder_out):
-        return scores.log_softmax(0).expand(encoder_out["encoder_out"][0].size(1), -1)
-
-    monkeypatch.setattr(made.model.decoder, "forward_length", forward_length)
 
 
 @pytest.mark.parametrize("arch", PREDICTS_LENGTH)
