@@ -17,6 +17,7 @@ from .recipe import (
     Device,
     Pieces,
     flag_groups,
+    generation_flags,
     noise_flags,
     task_of,
     training_flags,
@@ -295,11 +296,11 @@ def _check_decoding(recipe: DictConfig):
     scored = [name for name, part in recipe.train.items() if part.system is not None]
     ways = [(f"variants.{i}.columns", part) for i, part in enumerate(recipe.variants)]
     for place, variant in ways or [("columns", None)]:
-        flags = {**recipe.generate, **(variant.flags if variant else {})}
         columns = {column: ("columns", value) for column, value in recipe.columns.items()}
         if variant:
             columns.update({column: (place, value) for column, value in variant.columns.items()})
         for name in scored:
+            flags = generation_flags(recipe, name, variant.flags if variant else {})
             for column, used in decoding_columns(task_of(recipe, name), flags).items():
                 key, told = columns.get(column, ("", None))
                 if told is not None and not _same(told, used):
@@ -317,7 +318,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _check_flags(recipe: DictConfig):
     for key, flags in flag_groups(recipe):
-        own = _GENERATION if "generate" in key or "variants" in key else _TRAINING
+        own = _GENERATION if "generate" in key.split(".")[-1] or "variants" in key else _TRAINING
         own = _PREPROCESSING if key == "preprocess" else own
         for flag, value in flags.items():
             if isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):

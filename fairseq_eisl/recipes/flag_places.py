@@ -37,8 +37,9 @@ def place(recipe: DictConfig, stage: str, message: str) -> str:
 def _groups_of(stage: str, groups: Dict[str, DictConfig]) -> list:
     """The keys whose flags reach a stage, the one that counts most first."""
     if stage.startswith("generate_"):
-        number = stage.rsplit("_", 1)[-1]
-        order = [f"variants.{number}.flags", "generate"]
+        rest, number = stage[len("generate_") :], stage.rsplit("_", 1)[-1]
+        own = rest if f"train.{rest}.generate" in groups else rest.rsplit("_", 1)[0]
+        order = [f"variants.{number}.flags", f"train.{own}.generate", "generate"]
     elif stage == "distil":
         order = ["teacher_generate"]
     elif stage.startswith("preprocess"):

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from omegaconf import MISSING, DictConfig
 
@@ -88,6 +88,9 @@ class Training:
     noise: Optional[str] = None
     """Of its targets, where it is another one than the recipe's."""
     flags: Dict[str, Any] = _flags()
+    generate: Dict[str, Any] = _flags()
+    """Flags of fairseq-generate for this system, above the recipe's and below those of a
+    variant."""
 
 
 @dataclass
@@ -178,6 +181,7 @@ def flag_groups(recipe: DictConfig) -> list:
     """(key, flags) for each mapping of flags in a recipe."""
     groups = [(key, recipe[key]) for key in ("preprocess", "flags", "generate", "teacher_generate")]
     groups += [(f"train.{name}.flags", part.flags) for name, part in recipe.train.items()]
+    groups += [(f"train.{name}.generate", part.generate) for name, part in recipe.train.items()]
     groups += [(f"variants.{i}.flags", part.flags) for i, part in enumerate(recipe.variants)]
     return groups
 
@@ -185,6 +189,12 @@ def flag_groups(recipe: DictConfig) -> list:
 def training_flags(recipe: DictConfig, name: str) -> Dict[str, Any]:
     """The flags that a recipe gives to one training, its own above the shared ones."""
     return {**recipe.flags, **recipe.train[name].flags}
+
+
+def generation_flags(recipe: DictConfig, name: str, variant: Mapping[str, Any]) -> Dict[str, Any]:
+    """The flags that a recipe gives to the decoding of a training's model, in the way of a variant
+    with these flags."""
+    return {**recipe.generate, **recipe.train[name].generate, **variant}
 
 
 def task_of(recipe: DictConfig, name: str) -> str:

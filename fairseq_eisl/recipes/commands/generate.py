@@ -5,7 +5,7 @@ from typing import List
 from omegaconf import DictConfig
 
 from ..placeholders import Word, folder
-from ..recipe import training_flags, words
+from ..recipe import generation_flags, training_flags, words
 from ..stage import Stage
 from .shared import EVERY, REMOVE, USER_DIR
 
@@ -25,7 +25,8 @@ def translation(
     file = "checkpoint_best.pt" if model == name else "model.pt"
     task = {"task": training_flags(recipe, name).get("task")}
     pieces = {"remove-bpe": REMOVE[recipe.data.pieces]}
-    flags = words({"seed": recipe.seed}, EVERY, task, pieces, recipe.generate, variant.flags)
+    decoding = generation_flags(recipe, name, variant.flags)
+    flags = words({"seed": recipe.seed}, EVERY, task, pieces, decoding)
     return Stage(
         f"generate_{name}" + (f"_{number}" if recipe.variants else ""),
         (tuple([*_command(folder(model) / file, device), *flags]),),

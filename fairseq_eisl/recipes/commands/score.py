@@ -10,7 +10,7 @@ from ...common.run_files import PUBLISHED, PUBLISHED_COLUMNS, REPORT, ROWS, TEST
 from ...evaluation.metrics.registry import registered
 from ..checks import decoding_columns
 from ..placeholders import OUT, Deferred, Word, folder, shell_of
-from ..recipe import noise_flags, noise_of, task_of, words
+from ..recipe import generation_flags, noise_flags, noise_of, task_of, words
 from ..stage import Stage
 
 _EVALUATE: Tuple[Word, ...] = ("python", "-m", "fairseq_eisl.evaluation")
@@ -160,7 +160,7 @@ def _training_columns(recipe: DictConfig, name: str) -> Dict[str, Any]:
 
 def _decoding(recipe: DictConfig, name: str, variant: DictConfig) -> Dict[str, Any]:
     """The columns that say how a training's model was decoded."""
-    return decoding_columns(task_of(recipe, name), {**recipe.generate, **variant.flags})
+    return decoding_columns(task_of(recipe, name), generation_flags(recipe, name, variant.flags))
 
 
 def _pairs(columns: Dict[str, Any]) -> List[str]:
