@@ -112,6 +112,7 @@ def run(script, monkeypatch, name, flags):
         ("steps", "--kinds ar,nat,exact --batch 2 --length 4 --vocabulary 40 "
             "--repeats 1".split(), "nat_loss exact"),
         ("growth", ["--scale", "0.05", "--repeats", "1"], ""),
+        ("rivals", "--batch 2 --length 4 --vocabulary 40 --repeats 1".split(), "tailr axe"),
     ],
 )  # fmt: skip
 def test_they_append_rows(tmp_path, script, monkeypatch, capsys, name, flags, systems):
@@ -161,6 +162,7 @@ def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
         ("losses", ["--ngrams", "0"], "--ngrams"),
         ("losses", ["--beside", "lazy"], "--beside: choose from none, busy"),
         ("steps", ["--kinds", "arr"], "--kinds: arr is unknown"),
+        ("rivals", ["--kinds", "exact"], "--kinds: exact is unknown; choose from ar, nat"),
         ("steps", ["--length", "1"], "--length: 2 or more"),
         ("growth", ["--scale", "0.01"], "--scale: 0.05 to 10 is needed, not 0.01"),
     ],

@@ -113,16 +113,23 @@ def released_step(orders):
     return loss_of
 
 
+def stock(kind, task):
+    """fairseq's own criterion of a kind of model, and its name."""
+    if kind == "nat":
+        return "nat_loss", LabelSmoothedDualImitationCriterion(task, 0.1)
+    return "cross entropy", LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
+
+
 def systems(kind, task):
     """Name to a function of model and sample that gives the loss."""
 
     def of(criterion):
         return lambda model, sample: criterion(model, sample)[0]
 
+    name, base = stock(kind, task)
+    found = {name: of(base)}
     if kind == "nat":
-        found = {"nat_loss": of(LabelSmoothedDualImitationCriterion(task, 0.1))}
         return {**found, "eisl 234": of(eisl(task, "2,3,4"))}
-    found = {"cross entropy": of(LabelSmoothedCrossEntropyCriterion(task, False, 0.1))}
     found.update({f"eisl {name}": of(eisl(task, n)) for name, n in ORDERS.items()})
     found["eisl 12, target"] = of(eisl(task, "1,2", train_decoding="teacher-forcing"))
     found["eisl 12, parallel"] = of(eisl(task, "1,2", parallel_decoding=True))
@@ -167,18 +174,27 @@ def measured(kind, args):
     task = make_task(args.vocabulary)
     model = make_model(kind, task, device, dtype)
     sample = make_sample(kind, task, args.batch, args.length, device)
-    if kind == "exact":
-        model.eval()
-        with torch.no_grad():
-            calls = evaluations(task, model, sample)
-            steps = {name: partial(seconds_of, call, device) for name, call in calls.items()}
-            times = taking_turns(steps, args.repeats, kind)
-    else:
-        steps = {
-            name: partial(train_step, loss_of, model, sample, device)
-            for name, loss_of in systems(kind, task).items()
-        }
-        times = taking_turns(steps, args.repeats, kind)
+    if kind != "exact":
+        return measured_steps(kind, systems(kind, task), model, sample, args)
+    model.eval()
+    with torch.no_grad():
+        calls = evaluations(task, model, sample)
+        steps = {name: partial(seconds_of, call, device) for name, call in calls.items()}
+        return rows_of(kind, taking_turns(steps, args.repeats, kind), args)
+
+
+def measured_steps(kind, losses, model, sample, args):
+    """Rows of training steps, by the names of functions of model and sample that give a loss."""
+    device = torch.device(args.device)
+    steps = {
+        name: partial(train_step, loss_of, model, sample, device)
+        for name, loss_of in losses.items()
+    }
+    return rows_of(kind, taking_turns(steps, args.repeats, kind), args)
+
+
+def rows_of(kind, times, args):
+    """Medians beside that of the first system."""
     base = statistics.median(next(iter(times.values())))
     rows = []
     for name, seconds in times.items():
@@ -202,24 +218,33 @@ def measured(kind, args):
     return rows
 
 
-def main():
-    parser = parser_of(__doc__.splitlines()[0], repeats=5)
-    parser.add_argument("--kinds", default="ar,nat,exact", help="ar, nat, exact, joined by commas")
+def with_sizes(parser):
+    """Add the flags that say how large a batch is."""
     parser.add_argument("--batch", type=int, default=64, help="sentences")
     parser.add_argument(
         "--length", type=int, default=32, help="tokens a sentence, its end among them"
     )
     parser.add_argument("--vocabulary", type=int, default=4000)
-    args = parser.parse_args()
+    return parser
+
+
+def check_sizes(parser, args, kinds):
+    """Refuse sizes and kinds that there are not, in one line."""
     for name, least in (("batch", 1), ("length", 2), ("vocabulary", 10), ("repeats", 1)):
         if getattr(args, name) < least:
             parser.error(f"--{name}: {least} or more is needed, not {getattr(args, name)}")
-    kinds = args.kinds.split(",")
-    unknown = [kind for kind in kinds if kind not in ("ar", "nat", "exact")]
+    unknown = [kind for kind in args.kinds.split(",") if kind not in kinds]
     if unknown:
-        parser.error(f"--kinds: {', '.join(unknown)} is unknown; choose from ar, nat, exact")
+        parser.error(f"--kinds: {', '.join(unknown)} is unknown; choose from {', '.join(kinds)}")
+
+
+def main():
+    parser = with_sizes(parser_of(__doc__.splitlines()[0], repeats=5))
+    parser.add_argument("--kinds", default="ar,nat,exact", help="ar, nat, exact, joined by commas")
+    args = parser.parse_args()
+    check_sizes(parser, args, ("ar", "nat", "exact"))
     settings = known()
-    rows = [{**row, **settings} for kind in kinds for row in measured(kind, args)]
+    rows = [{**row, **settings} for kind in args.kinds.split(",") for row in measured(kind, args)]
     shown = ["kind", "system", "step_ms", "step_ms_q20", "step_ms_q80", "ratio_to_first", "epoch_s"]
     report(rows, shown, args.out)
 
