@@ -336,12 +336,17 @@ def _check_tune(recipe: DictConfig):
         key = f"tune.{name}"
         if name not in recipe.train:
             yield key, f"there is no such training (choose from {', '.join(recipe.train)})"
+            continue
         if trials.updates is not None and trials.updates < 1:
             yield f"{key}.updates", f"1 or more is needed, not {trials.updates}"
-        if not trials.settings:
+        if not trials.settings and not trials.decoding:
             yield f"{key}.settings", "settings to try are needed, e.g. {a: [lr=1e-4], b: []}"
-        for setting, flags in trials.settings.items():
-            where = f"{key}.settings.{setting}"
+        if trials.decoding and recipe.train[name].system is None:
+            yield f"{key}.decoding", f"nothing decodes train.{name}: it has no system"
+        every = [("settings", *each) for each in trials.settings.items()]
+        every += [("decoding", *each) for each in trials.decoding.items()]
+        for kind, setting, flags in every:
+            where = f"{key}.{kind}.{setting}"
             if not re.fullmatch(r"[\w.+-]+", str(setting)) or str(setting).startswith((".", "-")):
                 yield where, "a setting's name has letters, digits and ._+- alone"
             for flag in flags:

@@ -101,6 +101,8 @@ class Trials:
     """Of a trial; as many as the training has where there is none."""
     settings: Dict[str, List[str]] = field(default_factory=dict)
     """flag=value for the training, by a name for them."""
+    decoding: Dict[str, List[str]] = field(default_factory=dict)
+    """flag=value for the decoding of what was trained, by a name for them."""
 
 
 @dataclass

@@ -8,11 +8,14 @@ A recipe says which settings of a training are tried, and for how long:
         settings:                         # flags of the training, as on a command line
           as_long: [candidate-after-eos=true]
           cut: [candidate-after-eos=null]
+        decoding:                         # flags of its decoding, tried on the whole training
+          plain: []
+          long: [lenpen=2]
 
 The rule: trials of one training begin at the same checkpoint, with the same seed and noise, and do
 as many updates; the one whose best validation has the highest score is chosen, the first of
-equals. Trainings are tuned one after the other, each from what was chosen for those before it.
-Nothing but the validation set is looked at.
+equals. Trainings are tuned one after the other, each from what was chosen for those before it, and
+then their decoding, by the BLEU of the validation set as the test set is decoded. Nothing but the validation set is looked at.
 """
 
 import json
@@ -21,6 +24,9 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 
 from omegaconf import DictConfig
 
+from ..common.files import read_lines
+from ..evaluation.metrics.bleu import bleu
+from ..evaluation.readers.generation_log import read_generation_log
 from ..evaluation.readers.training_log import read_curve, training_effort
 from .commands import train
 from .errors import RecipeError
@@ -37,40 +43,45 @@ TRIALS = "trials"
 
 
 class Trial(NamedTuple):
-    """Flags of a training that are tried under a name, as overrides of the recipe."""
+    """Flags of a training, or of its decoding, that are tried under a name, as overrides of the
+    recipe."""
 
     training: str
     setting: str
     flags: List[str]
+    decodes: bool = False
 
     def chosen(self) -> List[str]:
         """What the recipe becomes where they are chosen."""
-        return [f"train.{self.training}.flags.{flag}" for flag in self.flags]
+        part = "generate" if self.decodes else "flags"
+        return [f"train.{self.training}.{part}.{flag}" for flag in self.flags]
 
     def overrides(self, recipe: DictConfig) -> List[str]:
         """What makes the trial's own recipe."""
-        updates = recipe.tune[self.training].updates
+        updates = None if self.decodes else recipe.tune[self.training].updates
         end = [] if updates is None else [f"train.{self.training}.flags.max-update={updates}"]
         return [*self.chosen(), *end]
 
 
-def trials(recipe: DictConfig) -> Dict[str, List[Trial]]:
-    """The trials of each training that is tuned, in the order of the trainings."""
-    return {
-        name: [
-            Trial(name, str(setting), [str(flag) for flag in flags])
-            for setting, flags in recipe.tune[name].settings.items()
-        ]
-        for name in trainings(recipe)
-        if name in recipe.tune
-    }
+def trials(recipe: DictConfig) -> List[List[Trial]]:
+    """The trials of which one is chosen each time, in their order."""
+    found = []
+    for name in trainings(recipe):
+        parts = recipe.tune.get(name)
+        for decodes, settings in ((False, parts.settings), (True, parts.decoding)) if parts else ():
+            group = [
+                Trial(name, str(setting), [str(flag) for flag in flags], decodes)
+                for setting, flags in settings.items()
+            ]
+            found += [group] if group else []
+    return found
 
 
 def check_trials(config: str, overrides: Sequence[str]) -> DictConfig:
     """The recipe; every flag of every trial is known and fits. Raises RecipeError, before
     anything runs."""
     recipe = load(config, overrides)
-    every = [trial for group in trials(recipe).values() for trial in group]
+    every = [trial for group in trials(recipe) for trial in group]
     if not every:
         raise RecipeError(
             f"{config}: tune: nothing to try; it needs the settings of a training, e.g. "
@@ -91,7 +102,8 @@ def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Cho
     """Run the trials that are not done yet, and choose."""
     recipe = check_trials(config, overrides)
     found = Chosen([], [])
-    for name, group in trials(recipe).items():
+    for group in trials(recipe):
+        name = group[0].training + (", decoding" if group[0].decodes else "")
         rows = []
         for number, trial in enumerate(group, 1):
             say(f"tune: {name}, setting {number} of {len(group)}: {trial.setting}")
@@ -116,9 +128,24 @@ def _tried(
 ) -> Dict[str, str]:
     """The row of a trial."""
     recipe, stages = open_recipe(config, overrides)
-    runner = Runner(_until(stages, trial.training), runs)
-    runner.run_stages(os.path.join(folder, TRIALS, trial.training, trial.setting))
-    return _row(recipe, trial, runner.path(trial.training))
+    last = trial.training
+    if trial.decodes:
+        stages.append(_validation(stages, trial.training))
+        last = stages[-1].name
+    runner = Runner(_until(stages, last), runs)
+    runner.run_stages(os.path.join(folder, TRIALS, last, trial.setting))
+    if not trial.decodes:
+        return _training_row(recipe, trial, runner.path(last))
+    reference = os.path.join(runner.path("prepare"), f"valid.{recipe.data.target}")
+    return _decoding_row(recipe, trial, runner.path(last), reference)
+
+
+def _validation(stages: Sequence[Stage], training: str) -> Stage:
+    """The validation set, decoded as the test set is, in the first way."""
+    names = (f"generate_{training}", f"generate_{training}_0")
+    stage = next(stage for stage in stages if stage.name in names)
+    command = (*stage.commands[0], "--gen-subset", "valid")
+    return stage._replace(name=f"validate_{training}", commands=(command,), stdout="valid.out")
 
 
 def _until(stages: Sequence[Stage], last: str) -> List[Stage]:
@@ -130,9 +157,8 @@ def _until(stages: Sequence[Stage], last: str) -> List[Stage]:
     return [stage for stage in stages if stage.name in needed]
 
 
-def _row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str]:
-    """What a trial in the folder of its stage has brought. Nothing else goes into it, so that the
-    same trial has the same row."""
+def _training_row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str]:
+    """What a short training in the folder of its stage has brought."""
     flags: Dict[str, Any] = {**train.FLAGS, **training_flags(recipe, trial.training)}
     metric = str(flags.get("best-checkpoint-metric") or "loss")
     log = os.path.join(stage, "log")
@@ -143,6 +169,35 @@ def _row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str]:
         raise RecipeError(f"tune.{trial.training}.{trial.setting}: {err}") from None
     higher = bool(flags.get("maximize-best-checkpoint-metric"))
     best = curve.best() if higher else curve.scores.index(min(curve.scores))
+    found = {
+        "metric": f"validation {metric}",
+        "better": "higher" if higher else "lower",
+        "score": f"{curve.scores[best]:g}",
+        "at_update": str(curve.updates[best]),
+        "validations": str(len(curve.updates)),
+        **effort,
+    }
+    return _row(recipe, trial, stage, found)
+
+
+def _decoding_row(
+    recipe: DictConfig, trial: Trial, stage: str, reference: str
+) -> Dict[str, str]:
+    """What a decoding of the validation set has brought."""
+    try:
+        hypotheses = read_generation_log(os.path.join(stage, "valid.out")).hypotheses
+        found = bleu(hypotheses, read_lines(reference))
+    except ValueError as err:
+        raise RecipeError(f"tune.{trial.training}.decoding.{trial.setting}: {err}") from None
+    score = {"metric": "validation BLEU, decoded", "better": "higher"}
+    score["score"] = f"{found.score:.2f}"
+    return _row(recipe, trial, stage, {**score, "at_update": "", "updates": ""})
+
+
+def _row(
+    recipe: DictConfig, trial: Trial, stage: str, found: Dict[str, str]
+) -> Dict[str, str]:
+    """Nothing that a second run of the same trial would change."""
     with open(os.path.join(stage, STAMP), encoding="utf-8") as f:
         stamp = json.load(f)
     return {
@@ -150,12 +205,7 @@ def _row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str]:
         "setting": trial.setting,
         "flags": " ".join(trial.flags),
         "chosen": "",
-        "metric": f"validation {metric}",
-        "better": "higher" if higher else "lower",
-        "score": f"{curve.scores[best]:g}",
-        "at_update": str(curve.updates[best]),
-        "validations": str(len(curve.updates)),
-        **effort,
+        **found,
         "noise": noise_of(recipe, trial.training),
         "seed": str(recipe.seed),
         "recipe": str(recipe.name),

@@ -1,6 +1,7 @@
 """Settings of trainings that trials on the validation set choose."""
 
 import csv
+import re
 
 import pytest
 
@@ -13,7 +14,8 @@ from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
-# A learning rate that learns nothing, and two names for one that does: the first of equals wins.
+# A learning rate that learns nothing beside one that does, and two names for one setting: the
+# first of equals wins.
 SETTINGS = """
 base: {smoke}
 flags: {{best-checkpoint-metric: loss, maximize-best-checkpoint-metric: null}}
@@ -22,12 +24,14 @@ tune:
     settings:
       still: [lr=1e-12]
       fast: [lr=1e-2]
-      as_fast: [lr=1e-2, patience=-1]
   eisl:
     updates: 2
     settings:
       still: [lr=1e-12]
       as_still: [lr=1e-12, log-interval=7]
+    decoding:
+      short: [max-len-b=1, max-len-a=0]
+      plain: [lenpen=1.0]
 """
 
 
@@ -43,21 +47,23 @@ def rows_of(path):
 
 def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
     runs, out = tmp_path / "runs", tmp_path / "out"
-    words = ("tune", tuned, *TINY, "seed=2", "--trial-seed", "1", "--runs", runs, "--out", out)
-    code, output = finish(recipes(*words))
+    code, output = finish(recipes("tune", tuned, *TINY, "--runs", runs, "--out", out))
     assert code == 0, output
 
     tried = rows_of(out / "trials.csv")
-    assert [row["setting"] for row in tried if row["chosen"]] == ["fast", "still"]
+    chosen = [row["setting"] for row in tried if row["chosen"]]
+    assert chosen[:2] == ["fast", "still"] and chosen[2] in ("short", "plain")
+    decoded = tried[-2:]
+    assert {row["metric"] for row in decoded} == {"validation BLEU, decoded"}
+    best = max(decoded, key=lambda row: float(row["score"]))
+    assert best["chosen"] or decoded[0]["score"] == decoded[1]["score"]
     by_name = {(row["training"], row["setting"]): row for row in tried}
     still, fast = by_name["ce", "still"], by_name["ce", "fast"]
     assert float(fast["score"]) < float(still["score"]) and fast["better"] == "lower"
-    assert by_name["ce", "as_fast"]["score"] == fast["score"]
-    assert [row["updates"] for row in tried if row["training"] == "eisl"] == ["2", "2"]
+    assert [row["updates"] for row in tried[2:]] == ["2", "2", "", ""]
     assert {row["seed"] for row in tried} == {"1"}
 
     rows = rows_of(out / "rows.csv")
-    assert {row["seed"] for row in rows} == {"2"}
     for row in rows:
         assert "train.ce.flags.lr=1e-2" in row["overrides"]
         assert "max-update" not in row["overrides"].replace("train.eisl.flags.max-update=6", "")
@@ -65,10 +71,8 @@ def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
     assert "Settings that were tried" in page and ">fast<" in page
     assert "Settings that were tried" in report([read_run(str(out), plain_words=True)])
 
-    # Everything is there already, and a sweep's cell of these settings is done.
-    code, again = finish(recipes(*words))
-    assert code == 0 and ": done in" not in again
-    text = f"name: s\nrecipe: {tuned}\ntune: true\ntrial_seed: 1\naxes:\n  seed: [2]\n"
+    # A sweep's cell of these settings is done.
+    text = f"name: s\nrecipe: {tuned}\ntune: true\ntrial_seed: 1\naxes:\n  seed: [1]\n"
     sweep = load_sweep(str(write("sweep.yaml", text)))
     sweep.overrides = TINY
     (cell,) = cells(sweep)
@@ -90,9 +94,12 @@ def test_a_recipe_that_is_run_knows_nothing_of_trials(tuned):
 
 def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
     recipe = load(str(tuned), ["tune.ce.updates=7"])
-    assert list(tune.trials(recipe)) == ["ce", "eisl"]
-    first = tune.trials(recipe)["ce"][0]
+    order = [(group[0].training, group[0].decodes) for group in tune.trials(recipe)]
+    assert order == [("ce", False), ("eisl", False), ("eisl", True)]
+    first = tune.trials(recipe)[0][0]
     assert first.overrides(recipe) == ["train.ce.flags.lr=1e-12", "train.ce.flags.max-update=7"]
+    last = tune.trials(recipe)[2][1]
+    assert last.overrides(recipe) == ["train.eisl.generate.lenpen=1.0"]
     names = [stage.name for stage in tune._until(build(recipe), "ce")]
     assert names[-1] == "ce" and "eisl" not in names and "score" not in names
 
@@ -101,6 +108,8 @@ def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
     ("override", "message"),
     [
         ("tune.eisl.updates=0", "tune.eisl.updates: 1 or more is needed, not 0"),
+        ("tune.ce.decoding.x=[beam 4]", "tune.ce.decoding.x: flag=value of the training"),
+        ("train.ce.system=null tune.ce.decoding.a=[beam=4]", "nothing decodes train.ce"),
         ("tune.other.settings.a=[lr=1]", "tune.other: there is no such training"),
         ("tune.ce.settings.still=[--lr]", "tune.ce.settings.still: flag=value of the training"),
         ("tune.eisl.settings.x=[max-update=3]", "updates of a trial are tune.eisl.updates"),
@@ -109,7 +118,7 @@ def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
 )
 def test_a_wrong_trial_is_named(tuned, override, message):
     with pytest.raises(RecipeError) as err:
-        load(str(tuned), [override])
+        load(str(tuned), re.split(r" (?=tune)", override))
     assert message in str(err.value)
 
 
