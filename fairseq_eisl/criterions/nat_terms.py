@@ -28,7 +28,10 @@ FACTORS = {
 
 
 class NATTerms:
-    """The terms whose factors are above 0. A plain object, and so is the teacher in it."""
+    """The terms whose factors are above 0. A plain object, and so is the teacher in it.
+
+    They are of all real slots, those too that the model is shown (CMLM, Levenshtein).
+    """
 
     def __init__(self, cfg: Any, task: Any):
         self.cfg = cfg
