@@ -11,6 +11,7 @@ from torch import Tensor
 STATISTICS = (
     *("ce", "nll_loss", "ppl", "repetition", "candidate_length", "target_length"),
     r"(word_ins|mask_ins|word_del|word_reposition|length|crf)[\w-]*",
+    *("nat_reg", "hint_hidden", "hint_align"),
 )
 """Regular expressions of what :func:`log_other_parts` shows."""
 

@@ -21,7 +21,7 @@ from ..decoding import Candidates
 from ..decoding.fairseq.candidates import decode, decode_in_parallel, teacher_forced
 from ..decoding.fairseq.model_scores import Scores, unwrapped
 from ..losses import may_overwrite, random_numbers
-from . import model_outputs, nat_outputs
+from . import model_outputs, nat_outputs, nat_terms
 from .averages import RESERVED, STATISTICS, Sums, candidate_statistics, log_losses, log_other_parts
 from .candidate_flags import (
     SequenceCriterionConfig,
@@ -100,6 +100,7 @@ class SequenceCriterion(FairseqCriterion):
         dictionary = task.target_dictionary
         self.vocabulary, self.eos_idx = len(dictionary), dictionary.eos()
         self.symbols = nat_outputs.Symbols(dictionary.bos(), dictionary.pad(), dictionary.eos())
+        self.terms = nat_terms.NATTerms(cfg, task)
         self.factors = {
             "word_crf": cfg.crf_loss_factor,
             "mask_ins": cfg.mask_ins_loss_factor,
@@ -303,7 +304,7 @@ class SequenceCriterion(FairseqCriterion):
 
     def non_autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
         """(B,) losses (or batch means) with their factors, and sums to log."""
-        outputs = nat_outputs.nat_outputs(model, sample, self.vocabulary, self.symbols)
+        outputs = self.terms.outputs(model, sample, self.vocabulary, self.symbols)
         self._say(
             lambda: idle_nat_flags(
                 self.given,

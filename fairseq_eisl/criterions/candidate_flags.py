@@ -5,7 +5,7 @@ import argparse
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Sequence, Tuple
+from typing import Any, Iterable, Optional, Sequence, Tuple
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
@@ -29,6 +29,40 @@ class SequenceCriterionConfig(FairseqDataclass):
     )
     word_del_loss_factor: float = field(
         default=1.0, metadata={"help": "factor of the word deletion (Levenshtein)"}
+    )
+    nat_reg_factor: float = field(
+        default=0.0,
+        metadata={
+            "help": "factor of NAT-REG's similarity term: neighbouring decoder states must not be "
+            "more alike than their words"
+        },
+    )
+    hint_teacher: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "checkpoint of an autoregressive Transformer with the same dictionaries and "
+            "as many decoder layers, whose states and attention the hints are of"
+        },
+    )
+    hint_hidden_factor: float = field(
+        default=0.0,
+        metadata={
+            "help": "factor of the hints on states: positions that the teacher tells apart must "
+            "not be alike"
+        },
+    )
+    hint_align_factor: float = field(
+        default=0.0,
+        metadata={
+            "help": "factor of the hints on encoder-decoder attention: to look where the "
+            "teacher looks"
+        },
+    )
+    hint_student_threshold: float = field(
+        default=0.1, metadata={"help": "states of the student are alike from this cosine on"}
+    )
+    hint_teacher_threshold: float = field(
+        default=0.9, metadata={"help": "the teacher tells states apart up to this cosine"}
     )
 
 
@@ -89,6 +123,7 @@ def check_candidate_flags(cfg: Any):
     )
     if not 0 <= cfg.label_smoothing < 1:
         raise ValueError(f"--label-smoothing must be in [0, 1), not {cfg.label_smoothing}")
+    _check_terms(cfg)
     if not hasattr(cfg, "train_decoding"):
         return
     check_choices(cfg, [("train_decoding", DECODINGS)])
@@ -96,6 +131,21 @@ def check_candidate_flags(cfg: Any):
         raise ValueError(
             f"--parallel-decoding is for --train-decoding greedy, not {cfg.train_decoding}"
         )
+
+
+def _check_terms(cfg: Any):
+    """The same for the terms of non-autoregressive models."""
+    hints = "hint_hidden_factor", "hint_align_factor"
+    check_factors(cfg, "nat_reg_factor", *hints)
+    for name in hints:
+        if getattr(cfg, name) > 0 and not cfg.hint_teacher:
+            raise ValueError(
+                f"{flag_of(name)} {getattr(cfg, name)} needs --hint-teacher: a checkpoint of an "
+                "autoregressive Transformer"
+            )
+    for name in ("hint_student_threshold", "hint_teacher_threshold"):
+        if not -1 <= getattr(cfg, name) <= 1:
+            raise ValueError(f"{flag_of(name)} is a cosine, in [-1, 1], not {getattr(cfg, name)}")
 
 
 def flag_of(name: str) -> str:

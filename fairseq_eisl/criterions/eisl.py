@@ -21,7 +21,7 @@ from ..losses import (
 from .averages import Sums
 from .base import Log, SequenceCriterion
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
-from .nat_outputs import ModelLoss, NATLosses, NATOutputs, entry_losses
+from .nat_outputs import NATLosses, NATOutput, NATOutputs, entry_losses
 from .sequence_output import SequenceOutput
 
 
@@ -182,7 +182,9 @@ def released_losses(
 def _batch_means(outputs: NATOutputs) -> Dict[str, Tensor]:
     """Scalars of everything but the words."""
     return {
-        name: output.loss if isinstance(output, ModelLoss) else _entry_mean(*entry_losses(output))
+        name: _entry_mean(*entry_losses(output))
+        if isinstance(output, NATOutput)
+        else output.loss.mean()
         for name, output in outputs.others.items()
     }
 

@@ -16,6 +16,9 @@ _FACTORS = {
     "mask_ins": "mask_ins_loss_factor",
     "word_del": "word_del_loss_factor",
 }
+_THRESHOLDS = ("hint_student_threshold", "hint_teacher_threshold")
+_HINTS = ("hint_hidden_factor", "hint_align_factor")
+_TERMS = ("nat_reg_factor", "hint_teacher", *_HINTS, *_THRESHOLDS)
 
 
 class FlagGroups(NamedTuple):
@@ -68,7 +71,7 @@ def idle_flags(
     candidate can be decoded in the midst of a forward.
     """
     name = type(model).__name__
-    others = (*groups.slots, *groups.slot_steps, *_FACTORS.values())
+    others = (*groups.slots, *groups.slot_steps, *_FACTORS.values(), *_TERMS)
     yield from given.lines(others, f"with {name}, which is autoregressive")
     yield from _smoothing(given, given.cfg.ce_factor > 0)
     if groups.without_sequence(given.cfg):
@@ -115,6 +118,7 @@ def idle_nat_flags(
     yield from given.lines((*given.of_candidates(), *groups.autoregressive), why)
     missing = [flag for output, flag in _FACTORS.items() if output not in outputs.others]
     yield from given.lines(missing, f"with {name}, which has no such term")
+    yield from _hints(given)
     one_step = len(outputs.words.targets) == outputs.batch
     if one_step:
         yield from given.lines(groups.slot_steps, f"with {name}, which trains one step")
@@ -127,6 +131,16 @@ def idle_nat_flags(
         return
     others = not one_step and first_step and not released
     yield from _smoothing(given, given.cfg.ce_factor > 0 or others)
+
+
+def _hints(given: GivenFlags) -> Iterator[str]:
+    if given.cfg.hint_hidden_factor > 0:
+        return
+    if given.cfg.hint_align_factor > 0:
+        yield from given.lines(_THRESHOLDS, "with --hint-hidden-factor 0")
+        return
+    why = "with --hint-hidden-factor 0 and --hint-align-factor 0"
+    yield from given.lines(("hint_teacher", *_THRESHOLDS), why)
 
 
 def _smoothing(given: GivenFlags, cross_entropy: bool) -> Iterator[str]:

@@ -61,12 +61,24 @@ class ModelLoss(NamedTuple):
     factor: float = 1.0
 
 
+class StateLoss(NamedTuple):
+    """A part of the loss that is of the decoder's states, and not of its logits."""
+
+    loss: Tensor
+    """(B,), of each sentence."""
+    factor: float
+
+
+Part = Union[NATOutput, ModelLoss, StateLoss]
+
+
 class NATOutputs(NamedTuple):
     """All outputs of a model for a batch of sentences."""
 
     words: NATOutput
-    others: Dict[str, Union[NATOutput, ModelLoss]]
-    """Lengths, insertions, deletions, the CRF, by the names that fairseq logs them under."""
+    others: Dict[str, Part]
+    """Lengths, insertions, deletions, the CRF, by the names that fairseq logs them under; and
+    terms of the decoder's states."""
     batch: int
     """Sentences. Models that refine in training (iNAT) have the rows of one step after another,
     ``len(words.targets) == batch * steps``."""
@@ -150,7 +162,7 @@ def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
             f"{tuple(words.targets.shape)}; (B, T, {vocabulary}) and (B, S) are needed, for "
             f"targets of shape {tuple(sample['target'].shape)}"
         )
-    others: Dict[str, Union[NATOutput, ModelLoss]] = {}
+    others: Dict[str, Part] = {}
     for key, output in outputs.items():
         if output.get("loss") is not None:
             others[key] = ModelLoss(output["loss"].float(), output.get("factor", 1.0))
@@ -203,9 +215,9 @@ def other_losses(outputs: NATOutputs) -> Dict[str, Tensor]:
     """(B,) losses in nats of everything but the words, before any factor."""
     return {
         # NAT-CRF's likelihood is a mean over sentences.
-        name: output.loss.expand(outputs.batch)
-        if isinstance(output, ModelLoss)
-        else row_means(*entry_losses(output))
+        name: row_means(*entry_losses(output))
+        if isinstance(output, NATOutput)
+        else output.loss.expand(outputs.batch)
         for name, output in outputs.others.items()
     }
 

@@ -114,7 +114,7 @@ def _is_quiet(override: Override) -> bool:
 
 def _is_place(override: Override) -> bool:
     """Whether the value is a file or folder of this machine."""
-    return override.key in _PLACES or override.path[-1].endswith("weights")
+    return override.key in _PLACES or override.path[-1].endswith(("weights", "teacher"))
 
 
 def _described(override: Override) -> str:

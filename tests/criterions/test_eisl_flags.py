@@ -50,6 +50,11 @@ BAD = [
     ("crf_loss_factor", -1.0, "0 or above, not -1.0"),
     ("mask_ins_loss_factor", float("nan"), "nan"),
     ("word_del_loss_factor", float("inf"), "inf"),
+    ("nat_reg_factor", -1.0, "0 or above, not -1.0"),
+    ("hint_hidden_factor", 5.0, "5.0 needs --hint-teacher"),
+    ("hint_align_factor", float("nan"), "nan"),
+    ("hint_student_threshold", 1.5, "in [-1, 1], not 1.5"),
+    ("hint_teacher_threshold", float("nan"), "nan"),
 ]
 
 
@@ -153,6 +158,7 @@ def test_bad_values_with_a_minus_sign_get_the_message_of_their_flag(toy, flag, v
 
 def test_every_flag_of_the_criterion_is_in_that_table():
     switches = {"ngram_sum", "candidate_after_eos", "parallel_decoding", "share_encoder_output"}
+    switches.add("hint_teacher")  # a file, read for non-autoregressive models only
     fields = set(EISLCriterionConfig.__dataclass_fields__) - {"_name"}
     assert {name for name, _, _ in BAD} | switches == fields
 

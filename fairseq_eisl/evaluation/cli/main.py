@@ -5,10 +5,10 @@ from typing import List, NoReturn, Optional
 
 from ...common.errors import Refused
 from .. import PROGRAM
-from . import curve, examples, iterations, plot, report, score, seeds, significance, table
+from . import curve, examples, iterations, mbr, plot, report, score, seeds, significance, table
 
 DESCRIPTION = "Scores the outputs of fairseq-generate, and shows the scores."
-_COMMANDS = (score, table, seeds, plot, iterations, curve, examples, significance, report)
+_COMMANDS = (score, mbr, table, seeds, plot, iterations, curve, examples, significance, report)
 
 
 class _Parser(argparse.ArgumentParser):

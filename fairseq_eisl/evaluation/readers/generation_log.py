@@ -43,7 +43,37 @@ def parse_generation_log(lines: Iterable[str], name: str = "log") -> GenerationL
     >>> parse_generation_log(["H-1\\t-0.5\\tb", "H-0\\t-0.1\\ta a", "T-0\\ta", "T-1\\tb"])
     GenerationLog(hypotheses=['a a', 'b'], references=['a', 'b'])
     """
-    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
+    found = entries_of(lines, name)
+    best = found["D"] or found["H"]
+    everyone = set().union(*found.values())
+    hypotheses = in_order(best, everyone, name, "hypothesis")
+    references = None
+    if found["T"]:
+        references = in_order(found["T"], everyone, name, "reference (T line)")
+    return GenerationLog(
+        [each[0].text for each in hypotheses],
+        None if references is None else [each[0].text for each in references],
+    )
+
+
+class Entry(NamedTuple):
+    """The text of a line, and the score before it (as written; empty for S and T lines)."""
+
+    text: str
+    score: str = ""
+
+
+Entries = Dict[str, Dict[int, List[Entry]]]
+"""By kind of line, S, T, H and D, and by sentence; several H and D lines are an n-best list."""
+
+
+def entries_of(lines: Iterable[str], name: str = "log") -> Entries:
+    """All lines of sentences, in their order.
+
+    Raises:
+        ValueError: no hypotheses, or ids that occur twice.
+    """
+    found: Entries = {kind: {} for kind in "STHD"}
     last: Dict[str, int] = {}
     twice = set()
     for number, line in enumerate(lines, 1):
@@ -51,15 +81,14 @@ def parse_generation_log(lines: Iterable[str], name: str = "log") -> GenerationL
         if match is None:
             continue
         kind, key, text = match.group(1), int(match.group(2)), match.group(3) or ""
+        entry = Entry(text)
         if kind in "HD":
-            text = _after_score(text, f"{name}: line {number} ({kind}-{key})")
-        if key not in found[kind]:
-            found[kind][key] = text
-        elif kind in "ST" or last[kind] != key:
+            entry = _after_score(text, f"{name}: line {number} ({kind}-{key})")
+        if key in found[kind] and (kind in "ST" or last[kind] != key):
             twice.add(key)  # an n-best list has one S and T, and its H lines stand together
+        found[kind].setdefault(key, []).append(entry)
         last[kind] = key
-    best = found["D"] or found["H"]
-    if not best:
+    if not (found["D"] or found["H"]):
         raise ValueError(
             f"{name}: no H-<id> or D-<id> lines: not the output of fairseq-generate, "
             "or written with --quiet"
@@ -69,24 +98,26 @@ def parse_generation_log(lines: Iterable[str], name: str = "log") -> GenerationL
             f"{name}: {_ids(twice)} more than once: the logs of several runs in one file? "
             "Keep one run a file, all of it made with --required-batch-size-multiple 1"
         )
-    everyone = set().union(*found.values())
-    hypotheses = _in_order(best, everyone, name, "hypothesis")
-    references = None
-    if found["T"]:
-        references = _in_order(found["T"], everyone, name, "reference (T line)")
-    return GenerationLog(hypotheses, references)
+    return found
 
 
-def _after_score(text: str, where: str) -> str:
+def _after_score(text: str, where: str) -> Entry:
     score, _, hypothesis = text.partition("\t")
     try:
         float(score)
     except ValueError:
         raise ValueError(f"{where}: a score is needed before the text, not {score!r}") from None
-    return hypothesis
+    return Entry(hypothesis, score)
 
 
-def _in_order(texts: Dict[int, str], ids: Iterable[int], name: str, what: str) -> List[str]:
+def in_order(
+    texts: Dict[int, List[Entry]], ids: Iterable[int], name: str, what: str
+) -> List[List[Entry]]:
+    """The lines of sentences 0 to n-1, where n-1 is the largest id.
+
+    Raises:
+        ValueError: some have none; ``what`` is missing.
+    """
     count = max(ids) + 1
     missing = [i for i in range(count) if i not in texts]
     if missing:

@@ -9,20 +9,25 @@ from .axe import axe_loss, axe_table
 from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
+from .hints import align_hint_loss, hidden_hint_loss
 from .loss_truncation import kept
+from .nat_regularization import similarity_loss
 from .nat_slots import slot_loss
 from .oaxe import oaxe_loss
 from .token_weights import token_weighted_loss
 
 __all__ = [
+    "align_hint_loss",
     "axe_loss",
     "axe_table",
     "bag_of_ngrams_loss",
     "eisl_loss",
     "exact_autoregressive_eisl",
+    "hidden_hint_loss",
     "kept",
     "oaxe_loss",
     "one_hot_convolution_scores",
+    "similarity_loss",
     "slot_loss",
     "token_weighted_loss",
 ]
