@@ -15,7 +15,8 @@ A recipe says which settings of a training are tried, and for how long:
 The rule: trials of one training begin at the same checkpoint, with the same seed and noise, and do
 as many updates; the one whose best validation has the highest score is chosen, the first of
 equals. Trainings are tuned one after the other, each from what was chosen for those before it, and
-then their decoding, by the BLEU of the validation set as the test set is decoded. Nothing but the validation set is looked at.
+then their decoding, by the BLEU of the validation set as the test set is decoded. Nothing but the
+validation set is looked at.
 """
 
 import json
@@ -180,9 +181,7 @@ def _training_row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str
     return _row(recipe, trial, stage, found)
 
 
-def _decoding_row(
-    recipe: DictConfig, trial: Trial, stage: str, reference: str
-) -> Dict[str, str]:
+def _decoding_row(recipe: DictConfig, trial: Trial, stage: str, reference: str) -> Dict[str, str]:
     """What a decoding of the validation set has brought."""
     try:
         hypotheses = read_generation_log(os.path.join(stage, "valid.out")).hypotheses
@@ -194,9 +193,7 @@ def _decoding_row(
     return _row(recipe, trial, stage, {**score, "at_update": "", "updates": ""})
 
 
-def _row(
-    recipe: DictConfig, trial: Trial, stage: str, found: Dict[str, str]
-) -> Dict[str, str]:
+def _row(recipe: DictConfig, trial: Trial, stage: str, found: Dict[str, str]) -> Dict[str, str]:
     """Nothing that a second run of the same trial would change."""
     with open(os.path.join(stage, STAMP), encoding="utf-8") as f:
         stamp = json.load(f)

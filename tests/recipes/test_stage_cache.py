@@ -2,9 +2,11 @@
 
 import os
 
+import pytest
 import torch
 
 from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.errors import RecipeError
 from fairseq_eisl.recipes.schema import load
 from fairseq_eisl.recipes.stage_cache import StageCache, mend_last_checkpoint
 from tests.recipes.conftest import SMOKE
@@ -76,3 +78,19 @@ def test_a_torn_last_checkpoint_is_replaced_by_what_it_was_copied_from(tmp_path)
     assert not mend_last_checkpoint(str(tmp_path))
     assert not (tmp_path / "checkpoint_last.pt").exists()
     assert not mend_last_checkpoint(str(tmp_path))
+
+
+def test_the_content_of_a_file_that_a_flag_names_counts(tmp_path):
+    weights = tmp_path / "start.pt"
+
+    def key():
+        return keys(tmp_path, f"train.ce.flags.init-weights={weights}")["ce"]
+
+    weights.write_bytes(b"one")
+    first = key()
+    assert key() == first
+    weights.write_bytes(b"two")
+    assert key() != first
+    weights.unlink()
+    with pytest.raises(RecipeError, match="start.pt"):
+        key()

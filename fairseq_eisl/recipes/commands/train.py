@@ -29,6 +29,7 @@ FLAGS = {
     "eval-tokenized-bleu": True,
     "no-epoch-checkpoints": True,
 }
+_FILE_FLAGS = ("init-weights", "hint-teacher")
 _DATA = {
     Corpus.parallel: "preprocess",
     Corpus.monolingual: "preprocess_mono",
@@ -43,14 +44,14 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
     command: List[Word] = [*recipe.launcher, "fairseq-train", folder(data), *USER_DIR]
     command += [*_flags(recipe, name), *device, "--save-dir", OUT]
     needs = [data]
-    reads: Tuple[str, ...] = ()
+    reads = _files(recipe, name)
     # --finetune-from-model: a fresh optimiser, scheduler and data order at the first start, and
     # nothing of it where the training goes on from its own last checkpoint.
     if training.start is not None:
         needs.append(training.start)
         command += ["--finetune-from-model", folder(training.start) / "checkpoint_best.pt"]
     elif training.weights is not None:
-        reads = (training.weights,)
+        reads = (*reads, training.weights)
         command += ["--finetune-from-model", os.path.abspath(training.weights)]
     return Stage(
         name,
@@ -61,6 +62,12 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
         max_update=_whole(training_flags(recipe, name).get("max-update")),
         gpus=recipe.gpus,
     )
+
+
+def _files(recipe: DictConfig, name: str) -> Tuple[str, ...]:
+    """The files that flags of a training name, whose content its results depend on."""
+    flags = training_flags(recipe, name)
+    return tuple(str(flags[flag]) for flag in _FILE_FLAGS if flags.get(flag) is not None)
 
 
 def _flags(recipe: DictConfig, name: str) -> List[str]:
