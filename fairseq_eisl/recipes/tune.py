@@ -60,8 +60,10 @@ class Trial(NamedTuple):
     def overrides(self, recipe: DictConfig) -> List[str]:
         """What makes the trial's own recipe."""
         updates = None if self.decodes else recipe.tune[self.training].updates
-        end = [] if updates is None else [f"train.{self.training}.flags.max-update={updates}"]
-        return [*self.chosen(), *end]
+        if updates is None:
+            return self.chosen()
+        # A short training need not save as many checkpoints as are averaged of a whole one.
+        return [*self.chosen(), f"train.{self.training}.flags.max-update={updates}", "average=null"]
 
 
 def trials(recipe: DictConfig) -> List[List[Trial]]:

@@ -97,7 +97,9 @@ def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
     order = [(group[0].training, group[0].decodes) for group in tune.trials(recipe)]
     assert order == [("ce", False), ("eisl", False), ("eisl", True)]
     first = tune.trials(recipe)[0][0]
-    assert first.overrides(recipe) == ["train.ce.flags.lr=1e-12", "train.ce.flags.max-update=7"]
+    assert first.overrides(recipe) == [
+        *("train.ce.flags.lr=1e-12", "train.ce.flags.max-update=7", "average=null")
+    ]
     last = tune.trials(recipe)[2][1]
     assert last.overrides(recipe) == ["train.eisl.generate.lenpen=1.0"]
     names = [stage.name for stage in tune._until(build(recipe), "ce")]
