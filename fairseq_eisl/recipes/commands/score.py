@@ -10,7 +10,7 @@ from ...common.run_files import PUBLISHED, PUBLISHED_COLUMNS, REPORT, ROWS, TEST
 from ...evaluation.metrics.registry import registered
 from ..checks import decoding_columns
 from ..placeholders import OUT, Deferred, Word, folder, shell_of
-from ..recipe import generation_flags, noise_flags, noise_of, task_of, words
+from ..recipe import Corpus, generation_flags, noise_flags, noise_of, task_of, words
 from ..stage import Stage
 
 _EVALUATE: Tuple[Word, ...] = ("python", "-m", "fairseq_eisl.evaluation")
@@ -154,6 +154,8 @@ def _shown(stage: Stage, line: Tuple[Word, ...]) -> Deferred:
 def _training_columns(recipe: DictConfig, name: str) -> Dict[str, Any]:
     """The columns that say what a training got."""
     noise = noise_of(recipe, name)
+    if noise == "none" and recipe.train[name].corpus == Corpus.distilled:
+        noise = noise_of(recipe, recipe.teacher)  # what its targets come from
     noise_seed = None if noise == "none" else recipe.noise_seed
     return {"noise": noise, "noise_seed": noise_seed, "seed": recipe.seed}
 
