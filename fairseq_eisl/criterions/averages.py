@@ -55,7 +55,8 @@ def log_losses(sums: Sums, name: str):
 def log_other_parts(sums: Sums):
     """What every sequence criterion logs besides: other terms of non-autoregressive models,
     cross entropy, likelihood (``nll_loss`` in bits, as in fairseq) and statistics of candidates."""
-    sentences = sums.total("entries")  # sums of so many; the sample size may be smaller
+    # A criterion whose sample size is smaller than what these are sums of says of how many.
+    sentences = sums.total("entries" if sums.keys("entries") else "sample_size")
     for key in sums.keys("part_"):
         sums.average(key[len("part_") :], sums.total(key), sentences)
     tokens = sums.total("nll_tokens")

@@ -174,7 +174,6 @@ class SequenceCriterion(FairseqCriterion):
             ntokens=sample["ntokens"],
             nsentences=nsentences,
             sample_size=sample_size,
-            entries=sample_size,
         )
         return loss, sample_size, log
 

@@ -104,7 +104,8 @@ class LossTruncationCriterion(SequenceCriterion):
             kept = self.window.below(losses)
             loss = loss.masked_fill(~kept, 0.0)
             count = int(kept.sum())
-            log.update(loss=loss.detach().sum(), sample_size=count, truncated=size - count)
+            log.update(loss=loss.detach().sum(), sample_size=count, entries=size)
+            log["truncated"] = size - count
             log[self.name()] = losses.masked_fill(~kept, 0.0).sum()
             size = count
         return (loss.sum() if reduce else loss), size, log

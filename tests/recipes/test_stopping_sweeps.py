@@ -148,7 +148,7 @@ def test_a_job_that_is_being_started_is_stopped_with_the_others(tmp_path, monkey
         return job
 
     jobs = sweep_jobs._Jobs(
-        SimpleNamespace(name="s", recipe="r.yaml"),
+        SimpleNamespace(name="s", recipe="r.yaml", tune=False),
         str(tmp_path),
         sweep_jobs.Options("local", 1, 0, {}),
     )
