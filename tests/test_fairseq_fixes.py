@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.data import TokenBlockDataset, token_block_dataset
 from fairseq.modules import dynamic_crf_layer
+from fairseq.trainer import Trainer
 
 from fairseq_eisl import fairseq_fixes
 from tests.toy import ARCHS, CPU, TINY, USER_DIR, hypotheses, run_cli, setup, train
@@ -269,3 +271,46 @@ def test_an_older_torch_or_numpy_needs_no_mend(monkeypatch):
     monkeypatch.setattr(dynamic_crf_layer, "np", np)
     fairseq_fixes.mend_crf_float()
     assert dynamic_crf_layer.np is np
+
+
+class Counting(CrossEntropyCriterion):
+    """A criterion that has seen something."""
+
+    seen = 0
+
+    def kept_state(self):
+        return {"seen": self.seen}
+
+    def load_kept_state(self, state):
+        self.seen = state["seen"]
+
+
+@pytest.mark.parametrize(
+    ("reset", "expected"), [({}, 7), ({"reset_optimizer": True}, 0)], ids=["resumed", "begun"]
+)
+def test_a_resumed_training_has_the_state_of_its_criterion(toy, tmp_path, reset, expected):
+    """One that only begins with the weights (--finetune-from-model resets all) has not."""
+
+    def trainer():
+        made = setup(toy.bin)
+        return Trainer(made.cfg, made.task, made.model, Counting(made.task, False))
+
+    first, second = trainer(), trainer()
+    first.criterion.seen = 7
+    path = str(tmp_path / "checkpoint.pt")
+    first.consolidate_optimizer()
+    first.save_checkpoint(path, {"train_iterator": {"epoch": 1}})
+    saved = torch.load(path)
+    assert saved["extra_state"]["criterion_state"] == {"seen": 7}
+    second.load_checkpoint(path, **reset)
+    assert second.criterion.seen == expected
+
+
+def test_a_criterion_without_state_leaves_the_checkpoint_as_it_was(toy, tmp_path):
+    made = setup(toy.bin)
+    trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
+    path = str(tmp_path / "checkpoint.pt")
+    trainer.consolidate_optimizer()
+    trainer.save_checkpoint(path, {"train_iterator": {"epoch": 1}})
+    assert "criterion_state" not in torch.load(path)["extra_state"]
+    trainer.load_checkpoint(path)

@@ -6,7 +6,8 @@ quantile are taken for noise.
 """
 
 import math
-from typing import Any, Dict
+from collections import deque
+from typing import Any, Deque, Dict
 
 import torch
 from torch import Tensor
@@ -45,7 +46,7 @@ class LossWindow:
             if value < least:
                 raise ValueError(f"{name} must be {least} or more, not {value}")
         self.fraction, self.warmup, self.interval = fraction, warmup, interval
-        self.values = torch.zeros(size, dtype=torch.float64)
+        self.values: Deque[float] = deque(maxlen=size)
         self.seen = self.since = 0
         self.threshold = math.inf
 
@@ -61,12 +62,12 @@ class LossWindow:
     def note(self, losses: Tensor):
         """Take note of (N,) losses; what is no number says nothing of others."""
         found = losses.detach().double().cpu()
-        for value in found[found.isfinite()].tolist():
-            self.values[self.seen % len(self.values)] = value
-            self.seen += 1
-            self.since += 1
+        said = found[found.isfinite()].tolist()
+        self.values.extend(said)
+        self.seen += len(said)
+        self.since += len(said)
         if self.seen >= self.warmup and self.since > self.interval:
-            held = self.values[: min(self.seen, len(self.values))]
+            held = torch.tensor(self.values, dtype=torch.float64)
             self.threshold = torch.quantile(held, 1 - self.fraction).item()
             self.since = 0
 
@@ -77,30 +78,20 @@ class LossWindow:
         return ~losses.detach().double().ge(self.threshold)
 
     def state_dict(self) -> Dict[str, Any]:
-        """What a checkpoint keeps."""
+        """What a checkpoint keeps; the losses from the oldest to the newest."""
         return {
-            "values": self.values.clone(),
+            "values": torch.tensor(self.values, dtype=torch.float64),
             "seen": self.seen,
             "since": self.since,
             "threshold": self.threshold,
         }
 
     def load_state_dict(self, state: Dict[str, Any]):
-        """Go on from :meth:`state_dict`; of a window of another size the last losses are taken.
+        """Go on from :meth:`state_dict`; a smaller window takes the last losses, a larger one all.
 
         The threshold is the saved one until the next is due.
         """
-        saved = state["values"].double()
-        seen, size = int(state["seen"]), len(self.values)
-        self.seen = self.since = 0
-        count = min(seen, len(saved))
-        places = torch.arange(seen - count, seen) % max(1, len(saved))
-        last = saved[places][-size:]
-        self.values.zero_()
-        if len(saved) == size:
-            self.values.copy_(saved)
-        else:
-            at = torch.arange(seen - len(last), seen) % size
-            self.values[at] = last
-        self.seen, self.since = seen, int(state["since"])
+        self.values.clear()
+        self.values.extend(state["values"].tolist())
+        self.seen, self.since = int(state["seen"]), int(state["since"])
         self.threshold = float(state["threshold"])

@@ -210,7 +210,10 @@ def _sweep(args) -> int:
     sweep = sweeps.load_sweep(args.config, args.axis)
     sweep.overrides += args.overrides
     cells = sweeps.cells(sweep)
-    open_recipes(sweep.recipe, [cell.overrides for cell in cells])
+    every = [cell.overrides for cell in cells]
+    for overrides in sweeps.of_trials(sweep, cells):
+        every += tune.variations(sweep.recipe, overrides)
+    open_recipes(sweep.recipe, every)
     if args.plan:
         for cell in cells:
             done = " (done)" if sweeps.is_done(sweep, cell, args.runs) else ""

@@ -128,6 +128,10 @@ def _check(path: str, sweep: DictConfig):
         if not OmegaConf.is_dict(values) or not len(values):  # a list has become a mapping
             raise RecipeError(f"{path}: axes.{name}: a list of values is needed, or a mapping of "
                               "names to overrides")  # fmt: skip
+    if sweep.trial_seed is not None and not sweep.tune:
+        raise RecipeError(
+            f"{path}: trial_seed: {sweep.trial_seed}, but nothing is tried without tune: true"
+        )
 
 
 def cells(sweep: DictConfig) -> List[Cell]:
@@ -142,6 +146,19 @@ def cells(sweep: DictConfig) -> List[Cell]:
         settings = [setting for _, settings in combination for setting in settings]
         found.append(Cell(name, [*sweep.overrides, *settings]))
     return found
+
+
+def of_trials(sweep: DictConfig, found: Sequence[Cell]) -> List[List[str]]:
+    """The overrides of the cells' trials, each once: cells that differ in the seed alone share
+    theirs where the sweep has a seed of its own for them."""
+    if not sweep.tune:
+        return []
+    seed = [] if sweep.trial_seed is None else [f"seed={sweep.trial_seed}"]
+    every = [
+        (*(text for text in cell.overrides if not seed or not text.startswith("seed=")), *seed)
+        for cell in found
+    ]
+    return [list(overrides) for overrides in dict.fromkeys(every)]
 
 
 def _axis(text: str) -> Tuple[str, List[str]]:

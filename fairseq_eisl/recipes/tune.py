@@ -20,6 +20,7 @@ validation set is looked at.
 """
 
 import json
+import math
 import os
 from typing import Any, Dict, List, NamedTuple, Sequence
 
@@ -52,6 +53,11 @@ class Trial(NamedTuple):
     flags: List[str]
     decodes: bool = False
 
+    def place(self) -> str:
+        """Where the recipe says it."""
+        kind = "decoding" if self.decodes else "settings"
+        return f"tune.{self.training}.{kind}.{self.setting}"
+
     def chosen(self) -> List[str]:
         """What the recipe becomes where they are chosen."""
         part = "generate" if self.decodes else "flags"
@@ -80,9 +86,8 @@ def trials(recipe: DictConfig) -> List[List[Trial]]:
     return found
 
 
-def check_trials(config: str, overrides: Sequence[str]) -> DictConfig:
-    """The recipe; every flag of every trial is known and fits. Raises RecipeError, before
-    anything runs."""
+def variations(config: str, overrides: Sequence[str]) -> List[List[str]]:
+    """The overrides of each trial's own recipe. Raises RecipeError where there is none."""
     recipe = load(config, overrides)
     every = [trial for group in trials(recipe) for trial in group]
     if not every:
@@ -90,8 +95,12 @@ def check_trials(config: str, overrides: Sequence[str]) -> DictConfig:
             f"{config}: tune: nothing to try; it needs the settings of a training, e.g. "
             "tune: {%s: {settings: {a: [lr=1e-4], b: [lr=3e-4]}}}" % next(iter(recipe.train))
         )
-    open_recipes(config, [[*overrides, *trial.overrides(recipe)] for trial in every])
-    return recipe
+    return [[*overrides, *trial.overrides(recipe)] for trial in every]
+
+
+def check_trials(config: str, overrides: Sequence[str]):
+    """Every flag of every trial is known and fits. Raises RecipeError, before anything runs."""
+    open_recipes(config, variations(config, overrides))
 
 
 class Chosen(NamedTuple):
@@ -103,7 +112,8 @@ class Chosen(NamedTuple):
 
 def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Chosen:
     """Run the trials that are not done yet, and choose."""
-    recipe = check_trials(config, overrides)
+    check_trials(config, overrides)
+    recipe = load(config, overrides)
     found = Chosen([], [])
     for group in trials(recipe):
         name = group[0].training + (", decoding" if group[0].decodes else "")
@@ -112,7 +122,7 @@ def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Cho
             say(f"tune: {name}, setting {number} of {len(group)}: {trial.setting}")
             given = [*overrides, *found.overrides, *trial.overrides(recipe)]
             rows.append(_tried(config, given, trial, runs, folder))
-        best = max(group, key=lambda trial: _score(rows[group.index(trial)]))
+        best = group[best_of(rows, group[0].place().rpartition(".")[0])]
         for trial, row in zip(group, rows):
             row["chosen"] = "yes" if trial is best else ""
         shown = ", ".join(f"{row['setting']} {row['score']}" for row in rows)
@@ -121,9 +131,17 @@ def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Cho
     return found
 
 
-def _score(row: Dict[str, str]) -> float:
-    """The higher, the better."""
-    return float(row["score"]) * (-1 if row["better"] == "lower" else 1)
+def best_of(rows: Sequence[Dict[str, str]], place: str) -> int:
+    """Index of the best score, the first of equals; what is no number is the worst.
+
+    Raises RecipeError, which names the place in the recipe, where no score is a number.
+    """
+    signs = [-1 if row["better"] == "lower" else 1 for row in rows]
+    scores = [sign * float(row["score"]) for sign, row in zip(signs, rows)]
+    ranked = [score if math.isfinite(score) else -math.inf for score in scores]
+    if max(ranked) == -math.inf:
+        raise RecipeError(f"{place}: nothing to choose: no trial has a score that is a number")
+    return ranked.index(max(ranked))
 
 
 def _tried(
@@ -169,9 +187,9 @@ def _training_row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str
         curve = read_curve(log, metric)
         effort = training_effort(log)
     except ValueError as err:
-        raise RecipeError(f"tune.{trial.training}.{trial.setting}: {err}") from None
+        raise RecipeError(f"{trial.place()}: {err}") from None
     higher = bool(flags.get("maximize-best-checkpoint-metric"))
-    best = curve.best() if higher else curve.scores.index(min(curve.scores))
+    best = curve.best(lower=not higher)
     found = {
         "metric": f"validation {metric}",
         "better": "higher" if higher else "lower",
@@ -189,7 +207,7 @@ def _decoding_row(recipe: DictConfig, trial: Trial, stage: str, reference: str) 
         hypotheses = read_generation_log(os.path.join(stage, "valid.out")).hypotheses
         found = bleu(hypotheses, read_lines(reference))
     except ValueError as err:
-        raise RecipeError(f"tune.{trial.training}.decoding.{trial.setting}: {err}") from None
+        raise RecipeError(f"{trial.place()}: {err}") from None
     score = {"metric": "validation BLEU, decoded", "better": "higher"}
     score["score"] = f"{found.score:.2f}"
     return _row(recipe, trial, stage, {**score, "at_update": "", "updates": ""})

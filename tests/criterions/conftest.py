@@ -4,6 +4,7 @@ import functools
 
 import pytest
 import torch
+from fairseq.trainer import Trainer
 
 from tests import toy as toy_corpus
 
@@ -30,6 +31,33 @@ def loss_and_gradient(made, sample):
     loss.backward()
     grads = {n: p.grad.clone() for n, p in made.model.named_parameters() if p.grad is not None}
     return loss.detach(), size, log, grads
+
+
+def updated_gradients(made, batches):
+    """The gradients that fairseq's trainer gives to the optimiser for one update."""
+    trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
+    trainer.train_step(batches)
+    grads = {name: p.grad.clone() for name, p in trainer.get_model().named_parameters()}
+    assert all(g.abs().sum() > 0 for n, g in grads.items() if "k_proj.bias" not in n)
+    return grads
+
+
+def assert_update_freq_changes_nothing(make):
+    """4 + 4 sentences of unequal length in one update have the gradients of all 8 at once.
+
+    make: gives the same set-up each time, with a learning rate of 0.
+    """
+    sentences = sorted(SENTENCES, key=len)
+
+    def gradients(*parts):
+        made = make()
+        samples = [made.sample(sentences[part], ids=list(range(8))[part]) for part in parts]
+        return updated_gradients(made, samples)
+
+    whole, split = gradients(slice(0, 8)), gradients(slice(0, 4), slice(4, 8))
+    for name, grad in whole.items():
+        size = max(1.0, grad.abs().max().item())
+        assert (split[name] - grad).abs().max() <= 1e-5 * size, name
 
 
 @pytest.fixture(scope="session")

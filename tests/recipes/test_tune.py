@@ -11,7 +11,7 @@ from fairseq_eisl.recipes import tune
 from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands.pipeline import build
 from fairseq_eisl.recipes.schema import RecipeError, load
-from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep
+from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep, of_trials
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
 # A learning rate that learns nothing beside one that does, and two names for one setting: the
@@ -131,3 +131,54 @@ def test_flags_of_trials_are_checked_before_anything_runs(tuned, quick_check, ca
     assert not (tmp_path / "runs").exists()
     assert main(["tune", str(SMOKE), "--runs", str(tmp_path / "runs")]) == 2
     assert "tune: nothing to try" in capsys.readouterr().err
+
+
+SWEEP = "name: s\nrecipe: {recipe}\ntune: true\naxes:\n  seed: [1, 2]\n  noise: [none, blank:0.3]\n"
+
+
+def test_trials_of_a_sweep_are_checked_before_anything_runs(
+    tuned, write, quick_check, capsys, tmp_path
+):
+    sweep, runs = str(write("sweep.yaml", SWEEP.format(recipe=tuned))), tmp_path / "runs"
+    wrong = "tune.eisl.settings.odd=[gumbel-temprature=0.1]"
+    assert main(["sweep", sweep, wrong, "--runs", str(runs)]) == 2
+    assert "gumbel-temprature" in capsys.readouterr().err
+    untried = str(write("untried.yaml", SWEEP.format(recipe=SMOKE)))
+    assert main(["sweep", untried, "--runs", str(runs)]) == 2
+    assert "tune: nothing to try" in capsys.readouterr().err
+    idle = SWEEP.format(recipe=tuned).replace("tune: true", "trial_seed: 3")
+    assert main(["sweep", str(write("idle.yaml", idle)), "--runs", str(runs)]) == 2
+    assert "trial_seed: 3, but nothing is tried" in capsys.readouterr().err
+    assert not runs.exists()
+
+
+def test_cells_of_several_seeds_share_their_trials(tuned, write):
+    text = SWEEP.format(recipe=tuned)
+    apart, together = [
+        load_sweep(str(write(f"{number}.yaml", text + more)))
+        for number, more in enumerate(("", "trial_seed: 7\n"))
+    ]
+    assert of_trials(apart, cells(apart)) == [cell.overrides for cell in cells(apart)]
+    assert of_trials(together, cells(together)) == [
+        ["noise=none", "seed=7"],
+        ["noise=blank:0.3", "seed=7"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("better", "scores", "expected"),
+    [
+        ("higher", ["nan", "1", "2", "2"], 2),
+        ("lower", ["nan", "3", "1", "inf"], 2),
+        ("higher", ["-3", "nan", "-4", "nan"], 0),
+    ],
+)
+def test_what_is_no_number_is_never_chosen(better, scores, expected):
+    rows = [{"score": score, "better": better} for score in scores]
+    assert tune.best_of(rows, "tune.ce.settings") == expected
+
+
+def test_trials_without_any_score_are_an_error():
+    rows = [{"score": "nan", "better": "lower"}] * 2
+    with pytest.raises(RecipeError, match="tune.ce.settings: nothing to choose"):
+        tune.best_of(rows, "tune.ce.settings")

@@ -14,10 +14,12 @@ class Curve(NamedTuple):
     updates: List[int]
     scores: List[float]
 
-    def best(self) -> int:
-        """Index of the highest score, the earliest of equals."""
-        scores = [-math.inf if math.isnan(score) else score for score in self.scores]
-        return scores.index(max(scores))
+    def best(self, lower: bool = False) -> int:
+        """Index of the highest score, or of the lowest, the earliest of equals; NaN is the
+        worst."""
+        signed = [-score if lower else score for score in self.scores]
+        ranked = [-math.inf if math.isnan(score) else score for score in signed]
+        return ranked.index(max(ranked))
 
 
 def read_curve(path: str, metric: str = "bleu", subset: str = "valid") -> Curve:

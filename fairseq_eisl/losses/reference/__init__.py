@@ -10,7 +10,7 @@ from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
 from .hints import align_hint_loss, hidden_hint_loss
-from .loss_truncation import kept
+from .loss_truncation import kept_sentences
 from .nat_regularization import similarity_loss
 from .nat_slots import slot_loss
 from .oaxe import oaxe_loss
@@ -24,7 +24,7 @@ __all__ = [
     "eisl_loss",
     "exact_autoregressive_eisl",
     "hidden_hint_loss",
-    "kept",
+    "kept_sentences",
     "oaxe_loss",
     "one_hot_convolution_scores",
     "similarity_loss",

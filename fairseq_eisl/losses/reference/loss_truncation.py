@@ -17,12 +17,12 @@ def quantile(values: Sequence[float], q: float) -> float:
     return ranked[low] + (place - low) * (ranked[high] - ranked[low])
 
 
-def kept(
+def kept_sentences(
     batches: Sequence[Sequence[float]], fraction: float, size: int, warmup: int, interval: int
 ) -> List[List[bool]]:
     """Which sentences of each batch of losses are kept, in the order in which batches come.
 
-    >>> kept([[1, 2, 3], [4, 5]], 0.4, 4, 4, 4)
+    >>> kept_sentences([[1, 2, 3], [4, 5]], 0.4, 4, 4, 4)
     [[True, True, True], [False, False]]
     """
     ring: List[float] = []
