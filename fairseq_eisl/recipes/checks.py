@@ -10,6 +10,7 @@ from ..common.run_files import ROW_COLUMNS
 from ..evaluation.metrics.registry import registered
 from .errors import RecipeError
 from .recipe import (
+    FILE_FLAGS,
     NOISY_TASKS,
     REFINING_TASKS,
     ROOT,
@@ -174,6 +175,13 @@ def _check_trainings(recipe: DictConfig):
             yield key, "start and weights exclude each other"
         if training.weights is not None and not os.path.isfile(training.weights):
             yield f"{key}.weights", f"there is no file {training.weights}"
+        for flag in FILE_FLAGS:
+            path = training_flags(recipe, name).get(flag)
+            if path is not None and not os.path.isfile(str(path)):
+                place = f"{key}.flags" if flag in training.flags else "flags"
+                yield f"{place}.{flag}", f"there is no file {path}"
+        if training.generate and training.system is None:
+            yield f"{key}.generate", "nothing decodes this training: it has no system"
     if recipe.teacher is not None and recipe.teacher not in recipe.train:
         choices = ", ".join(recipe.train)
         yield "teacher", f"{recipe.teacher!r} is no training (choose from {choices})"
@@ -352,6 +360,13 @@ def _check_tune(recipe: DictConfig):
             for flag in flags:
                 if not re.fullmatch(r"[a-z][a-z0-9-]*=.*", str(flag)):
                     yield where, f"flag=value of the training is needed, not {flag!r}"
+                overruled = [
+                    f"variants.{i}"
+                    for i, variant in enumerate(recipe.variants)
+                    if kind == "decoding" and str(flag).partition("=")[0] in variant.flags
+                ]
+                if overruled:
+                    yield where, f"{flag} has no effect: {overruled[0]} gives this flag itself"
                 if str(flag).startswith("max-update=") and trials.updates is not None:
                     yield where, f"{flag}: updates of a trial are {key}.updates"
 

@@ -14,6 +14,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 NOISY_TASKS = ("noisy_translation", "noisy_translation_lev")
 """The tasks that noise their training targets."""
 NOISE_FLAGS = ("target-noise", "target-noise-seed", "target-noise-blank")
+FILE_FLAGS = ("init-weights", "hint-teacher")
+"""The flags of a training that name files, on whose content its results depend."""
 REFINING_TASKS = ("noisy_translation_lev", "translation_lev")
 """The tasks whose models translate by refinement."""
 

@@ -1,6 +1,7 @@
 """Denoising pretraining with noise on whole words beside fairseq's own."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
@@ -9,12 +10,13 @@ from fairseq.tasks.denoising import DenoisingConfig, DenoisingTask
 from ..data.noisy_sources import NoisySourceDataset
 from ..data.noisy_targets import TargetCorruption
 from ..noise import SCHEMES, parse_noise
+from .noise_flags import one_text, say_idle
 from .word_units import word_units
 
 
 @dataclass
 class NoisyDenoisingConfig(DenoisingConfig):
-    source_noise: str = field(
+    source_noise: Any = field(  # hydra and YAML have lists
         default="none",
         metadata={
             "help": "noise on the words of the sources, after fairseq's masks, e.g. "
@@ -37,9 +39,11 @@ class NoisyDenoisingTask(DenoisingTask):
 
     def __init__(self, cfg, dictionary):
         super().__init__(cfg, dictionary)
-        noise = parse_noise(str(cfg.source_noise), flag="--source-noise")
+        noise = parse_noise(one_text(cfg.source_noise, "--source-noise"), flag="--source-noise")
         self._corruption = None
-        if noise.operators:
+        if not noise.operators:
+            say_idle(cfg, NoisyDenoisingConfig, "--source-noise")
+        else:
             units = word_units(
                 dictionary, str(cfg.source_noise_bpe), cfg.data, prefix="--source-noise"
             )

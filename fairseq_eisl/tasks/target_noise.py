@@ -14,6 +14,7 @@ from ..data.literal_padding import LiteralPaddingDataset, as_unknown
 from ..data.noisy_targets import NoisyTargetDataset, TargetCorruption
 from ..noise import SCHEMES, WordUnits, parse_noise
 from .criterion_kinds import check_criterion
+from .noise_flags import one_text, say_idle
 from .word_starts import WordStarts
 from .word_units import word_units
 
@@ -65,9 +66,11 @@ class TargetNoise(TranslationTask):
 
     def __init__(self, cfg, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.noise = parse_noise(_one_text(cfg.target_noise), flag="--target-noise")
+        self.noise = parse_noise(
+            one_text(cfg.target_noise, "--target-noise"), flag="--target-noise"
+        )
         if not self.noise.operators:
-            _say_idle(cfg)
+            say_idle(cfg, TargetNoiseConfig, "--target-noise")
         # Here, not when data are loaded: fairseq loads validation data first, and its buckets
         # die on today's numpy with a message of their own.
         for flag, value in (
@@ -214,33 +217,6 @@ class TargetNoise(TranslationTask):
         if self.cfg.eval_bleu and any("_bleu_sys_len" in log for log in logging_outputs):
             metrics.log_derived("bleu", _bleu)
         super().reduce_metrics(logging_outputs, criterion)
-
-
-def _say_idle(cfg: TargetNoiseConfig):
-    """One line on the flags of the noise that were set where there is none."""
-    fields = TargetNoiseConfig.__dataclass_fields__
-    given = [
-        "--" + name.replace("_", "-")
-        for name in fields
-        if name.startswith("target_noise_") and str(getattr(cfg, name)) != str(fields[name].default)
-    ]
-    if given:
-        logger.warning(f"{', '.join(given)}: no effect without --target-noise")
-
-
-def _one_text(noise: Any) -> str:
-    """``--target-noise``, where a list of noises (hydra, YAML) is as good as their commas."""
-    if noise is None:
-        return "none"
-    if isinstance(noise, str) or not hasattr(noise, "__iter__"):
-        return str(noise)
-    parts = list(noise)
-    if not parts or not all(isinstance(part, str) for part in parts):
-        raise ValueError(
-            f"--target-noise must be noises such as repeat:0.5 (no space after the colon), one, "
-            f"or a list of them, not {noise}"
-        )
-    return ",".join(parts)
 
 
 def _bleu(meters) -> float:

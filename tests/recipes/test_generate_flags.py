@@ -44,6 +44,7 @@ def test_a_variant_is_above_it():
     [
         (f"{OWN}.path=x", f"{OWN}.path: the recipe gives this flag itself"),
         (f"{OWN}.beam=[1]", f"{OWN}.beam"),
+        ("train.eisl={system: null, generate: {beam: 3}}", f"{OWN}: nothing decodes this"),
     ],
 )
 def test_what_the_recipe_gives_itself_is_refused(override, message):

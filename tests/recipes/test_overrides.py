@@ -139,3 +139,11 @@ def test_a_file_of_this_machine_is_its_name_in_rows_and_not_in_the_title(tmp_pat
     recipe = load(str(SMOKE), [f"train.ce.flags.init-weights={weights}", "generate.beam=3"])
     assert "train.ce.flags.init-weights=start.pt" in recipe.overrides
     assert str(tmp_path) not in recipe.title and "generate.beam=3" in recipe.title
+
+
+@pytest.mark.parametrize("place", ["flags", "train.ce.flags"])
+@pytest.mark.parametrize("flag", ["init-weights", "hint-teacher"])
+def test_a_file_that_is_not_there_is_named_with_its_flag(place, flag, tmp_path):
+    missing = tmp_path / "missing.pt"
+    with pytest.raises(RecipeError, match=f"{place}.{flag}: there is no file {missing}"):
+        load(str(SMOKE), [f"{place}.{flag}={missing}"])

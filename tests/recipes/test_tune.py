@@ -115,6 +115,10 @@ def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
         ("tune.other.settings.a=[lr=1]", "tune.other: there is no such training"),
         ("tune.ce.settings.still=[--lr]", "tune.ce.settings.still: flag=value of the training"),
         ("tune.eisl.settings.x=[max-update=3]", "updates of a trial are tune.eisl.updates"),
+        (
+            "variants=[{flags: {}}, {flags: {lenpen: 1}}] tune.ce.decoding.a=[lenpen=2]",
+            "tune.ce.decoding.a: lenpen=2 has no effect: variants.1 gives this flag itself",
+        ),
         ("tune.ce.settings={x y: [lr=1]}", "a setting's name has letters"),
     ],
 )

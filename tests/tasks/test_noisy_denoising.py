@@ -89,6 +89,19 @@ def test_without_noise_it_is_stock_denoising(data):
     assert type(task.datasets["train"]).__name__ == "DenoisingDataset"
 
 
+def test_a_list_of_noises_is_as_good_as_commas(data):
+    task = task_of(data, ["shuffle:3", "drop:0.1"])
+    assert list(pairs(task)) == list(pairs(task_of(data, "shuffle:3,drop:0.1")))
+
+
+def test_an_idle_seed_is_said(data, caplog):
+    task_of(data, "none", source_noise_seed=2)
+    assert "--source-noise-seed: no effect without --source-noise" in caplog.text
+    caplog.clear()
+    task_of(data, "none")
+    assert not caplog.text
+
+
 @pytest.mark.parametrize(
     ("noise", "options", "message"),
     [

@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 
 from ..placeholders import OUT, Word, folder
 from ..recipe import (
+    FILE_FLAGS,
     NOISE_FLAGS,
     NOISY_TASKS,
     Corpus,
@@ -29,7 +30,6 @@ FLAGS = {
     "eval-tokenized-bleu": True,
     "no-epoch-checkpoints": True,
 }
-_FILE_FLAGS = ("init-weights", "hint-teacher")
 _DATA = {
     Corpus.parallel: "preprocess",
     Corpus.monolingual: "preprocess_mono",
@@ -67,7 +67,7 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
 def _files(recipe: DictConfig, name: str) -> Tuple[str, ...]:
     """The files that flags of a training name, whose content its results depend on."""
     flags = training_flags(recipe, name)
-    return tuple(str(flags[flag]) for flag in _FILE_FLAGS if flags.get(flag) is not None)
+    return tuple(str(flags[flag]) for flag in FILE_FLAGS if flags.get(flag) is not None)
 
 
 def _flags(recipe: DictConfig, name: str) -> List[str]:
