@@ -1,4 +1,4 @@
-"""``--init-weights``: a model that begins with what a checkpoint of another model has learnt.
+"""How a model begins: ``--init-weights``, what a checkpoint of another model has learnt.
 
 fairseq's ``--finetune-from-model`` wants every parameter of the model in the checkpoint. This one
 takes those that both have: a NAT-CRF or an iterative model from vanilla NAT, a Levenshtein
@@ -10,6 +10,7 @@ import os
 from typing import List
 
 import torch
+from fairseq.models.nat import NACRFTransformerModel
 
 from ..common.unreadable import why_unreadable
 
@@ -51,3 +52,15 @@ def load_initial_weights(model: torch.nn.Module, path: str) -> List[str]:
         f"not there: {', '.join(fresh) or 'none'}; not used: {', '.join(unused) or 'none'}"
     )
     return fresh
+
+
+def level_transitions(model: torch.nn.Module):
+    """Let a NAT-CRF begin with transition scores of zero, as the NAT that it then is.
+
+    fairseq draws the two factors of these scores (Sun et al. 2019, section 3.2) from N(0, 1), so
+    that scores of rank 32 begin with a deviation of 5.7, far above those of words: what a model
+    has learnt without them, it can no longer say. One factor at zero gives scores of zero; the
+    other one keeps its values, or neither would have a gradient.
+    """
+    if isinstance(model, NACRFTransformerModel):
+        torch.nn.init.zeros_(model.crf_layer.E2.weight)

@@ -25,7 +25,7 @@ from ..decoding.fairseq.refinement import (
     validation_iterations,
 )
 from . import blank_slots
-from .initial_weights import load_initial_weights
+from .initial_weights import level_transitions, load_initial_weights
 from .model_noise import without_noise
 from .target_noise import TargetNoise, TargetNoiseConfig
 
@@ -129,6 +129,7 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             check_predicts_length(model, self.cfg.length_factor)
         if not from_checkpoint:
             blank_slots.check_trained_model(self.cfg, model)
+            level_transitions(model)
         if self.cfg.init_weights and not from_checkpoint:
             load_initial_weights(model, self.cfg.init_weights)
         return model

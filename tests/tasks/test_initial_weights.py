@@ -65,3 +65,18 @@ def test_wrong_checkpoints_are_named(toy, tmp_path):
     torch.save({"model": {"decoder.nothing": torch.zeros(1)}}, path)
     with pytest.raises(ValueError, match="no parameter has a name"):
         setup(toy.bin, "--init-weights", str(path), arch=NAT)
+
+
+def test_a_crf_begins_as_the_nat_that_it_begins_with(toy):
+    """Transition scores are zero, so the most probable words are those of the decoder alone; and
+    they learn from the first update on."""
+    made, stock = setup(toy.bin, arch=CRF), setup(toy.bin, "--task", "translation_lev", arch=CRF,
+                                                  criterion="nat_loss")  # fmt: skip
+    model, sample = made.task.build_model(made.cfg.model), made.sample(["w1 w2 w3", "w4"])
+    scores = torch.randn(2, 4, len(made.task.target_dictionary))
+    mask = torch.tensor([[True] * 4, [True, True, False, False]])
+    _, words = model.crf_layer.forward_decoder(scores, mask)
+    assert torch.equal(words[mask], scores.argmax(2)[mask])
+    made.criterion(model, sample)[0].backward()
+    assert model.crf_layer.E2.weight.grad.abs().sum() > 0
+    assert stock.task.build_model(stock.cfg.model).crf_layer.E2.weight.any()
