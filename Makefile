@@ -1,9 +1,9 @@
 PYTHON ?= python3
 
-.PHONY: install test check format quickstart
+.PHONY: install test check format quickstart docs
 
 install:  ## into the current environment, for development
-	$(PYTHON) -m pip install -c constraints.txt -e ".[fairseq-deps,test,plots]"
+	$(PYTHON) -m pip install -c constraints.txt -e ".[fairseq-deps,test,plots,docs]"
 	$(PYTHON) -m pip install -c constraints.txt --no-deps ve-fairseq
 
 test:  ## all tests, in an environment of its own unless $$VIRTUAL_ENV or $$FAIRSEQ_EISL_VENV is set
@@ -21,3 +21,6 @@ format:
 
 quickstart:
 	bash scripts/quickstart.sh
+
+docs:  ## the site, into site/
+	$(PYTHON) -m mkdocs build -q -f docs/mkdocs.yml

@@ -47,6 +47,7 @@ setup(
             *("pytest", "pytest-xdist", "hypothesis", "ruff", "mypy"),
             *("matplotlib>=3.7", "submitit>=1.5"),
         ],
+        "docs": ["latex2mathml", "mkdocs-macros-plugin", "mkdocs-material", "mkdocstrings[python]"],
         "plots": ["matplotlib>=3.7"],
         "sweep": ["submitit>=1.5"],
         "hf": ["transformers"],

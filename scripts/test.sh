@@ -3,7 +3,7 @@
 #   bash scripts/test.sh [pytest arguments]
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-use_environment test,plots
+use_environment test,plots,docs
 cd "$ROOT"
 make check PYTHON=python
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"

@@ -1,4 +1,4 @@
-"""Every command block of the README runs as it is written, in the README's order, in one folder.
+"""Every command block of README and site runs as it is written, in their order, in one folder.
 
 What would take hours is made short outside of the blocks: commands of these names stand first on
 PATH and add flags (a few updates, small sizes). Sweeps and experiments on data that would be
@@ -12,12 +12,26 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.recipes.conftest import TINY
 from tests.toy import ROOT, environment
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```bash\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+PAGES = yaml.safe_load(
+    re.search(r"^nav:\n.*", (ROOT / "docs/mkdocs.yml").read_text(), re.DOTALL | re.MULTILINE)[0]
+)["nav"]
+TEXTS = [
+    path.read_text(encoding="utf-8")
+    for path in [
+        ROOT / "README.md",
+        *(ROOT / "docs/pages" / name for name in re.findall(r"[\w]+\.md", repr(PAGES))),
+    ]
+]
+BLOCKS = [
+    block
+    for text in TEXTS
+    for block in re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+]
 # Blocks that CI runs otherwise, and how.
 ELSEWHERE = {
     "pip install": "the environment of every CI run is made by these commands, see common.sh",
@@ -110,7 +124,7 @@ def test_every_command_block_runs_as_it_is_written(folder):
 
 
 def test_what_is_installed_is_what_the_readme_installs():
-    (block,) = (block for block in BLOCKS if block.startswith("pip install"))
+    block = next(block for block in BLOCKS if block.startswith("pip install"))
     common = (ROOT / "scripts/lib/common.sh").read_text()
     for line in block.splitlines():
         words = line.split("#")[0].split()[2:]

@@ -49,7 +49,8 @@ def decode(
         first: (B,) int64, the token that decoding starts from.
         limit: (B,) int64, the most tokens of each candidate, EOS included.
         length: the width of the result, ``limit.max()`` or more.
-        pad, eos: ids; padding is never chosen.
+        pad: id of padding, which is never chosen.
+        eos: id of the end.
         seeds: (B,) int64 seeds to sample with; None decodes greedily.
         after_eos: go on after the candidate's own EOS, and count the positions there as
             candidate positions.

@@ -132,7 +132,9 @@ def best_alignment(
     Args:
         costs: (B, T, S) negative log-probability in nats of token s at slot t, T above 0.
         blank_costs: (B, T) of the blank.
-        target_mask, slot_mask, skip_penalty: as for :func:`axe_loss`.
+        target_mask: as for :func:`axe_loss`.
+        slot_mask: likewise.
+        skip_penalty: likewise.
 
     >>> costs = torch.tensor([[[9.0, 9.0], [1.0, 9.0], [9.0, 1.0]]])
     >>> masks = {"target_mask": torch.ones(1, 2).bool(), "slot_mask": torch.ones(1, 3).bool()}

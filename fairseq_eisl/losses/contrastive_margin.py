@@ -14,7 +14,8 @@ def contrastive_margin_loss(
     have it in their code (``--proxyloss2``), which has rewards of 0 to 100 and divides by 100.
 
     Args:
-        nll_best, nll_worst: (B,) mean NLL of a token of the two outputs, in nats.
+        nll_best: (B,) mean NLL of a token of the best output, in nats.
+        nll_worst: (B,) of the worst.
         rewards: (B, 2) of the best and of the worst, 0 to 1; constants to the gradient.
         margin: per unit of the rewards.
 

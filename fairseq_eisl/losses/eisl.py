@@ -20,7 +20,8 @@ def eisl_logit_terms(
     """:func:`eisl_from_log_probs` of (B, T, V) logits.
 
     Args:
-        logits, targets: as of :func:`eisl_loss`.
+        logits: as of :func:`eisl_loss`.
+        targets: likewise.
         in_place: the backward may overwrite the logits (see :func:`token_log_probs`).
         matching: ``output_mask``, ``target_mask``, ``options``, ``generator``, ... of
             :func:`eisl_from_log_probs`.

@@ -73,7 +73,8 @@ def slot_terms(
             (cross entropy at their own slot; words are matched among the other
             slots), ``include`` (like any word), ``exclude`` (left out). Observed
             ones are pinned neighbours of the words, or left out by ``exclude``.
-        options, generator: as for EISL.
+        options: of EISL, see :class:`EISLOptions`.
+        generator: of the Gumbel noise, as for EISL.
         in_place: the backward may overwrite the logits.
 
     Raises:
