@@ -1,9 +1,12 @@
 """Tables of flags, noises and metrics, read off the code."""
 
+import ast
 import dataclasses
 import importlib
 import inspect
 import logging
+import re
+import textwrap
 from typing import Any, Dict, Iterable, List
 
 import fairseq_eisl
@@ -65,6 +68,40 @@ def flags(name: str, without: str = "") -> str:
     return table(["flag", "default", "meaning"], lines)
 
 
+def keys(name: str) -> str:
+    """The fields of the dataclass MODULE:CLASS with the texts that stand below them."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(_config(name))))
+    body = tree.body[0].body  # type: ignore[attr-defined]
+    lines = []
+    for field, below in zip(body, [*body[1:], None]):
+        if not isinstance(field, ast.AnnAssign):
+            continue
+        text = below.value if isinstance(below, ast.Expr) else None
+        kind = ast.unparse(field.annotation)
+        default = ast.unparse(field.value) if field.value else "MISSING"
+        lines.append([f"`{ast.unparse(field.target)}`", _kind(kind), _initial(default),
+                      ast.literal_eval(text) if text else ""])  # fmt: skip
+    return table(["key", "what", "default", "meaning"], lines)
+
+
+_KINDS = {
+    "str": "text", "int": "number", "bool": "true or false", "List[str]": "list of texts",
+    "Dict[str, Any]": "mapping", "Any": "any", "Dict[str, List[str]]": "lists by name",
+}  # fmt: skip
+
+
+def _kind(annotation: str) -> str:
+    plain = re.sub(r"^Optional\[(.*)\]$", r"\1", annotation)
+    known = _KINDS.get(plain)
+    return known or re.sub(r"Dict\[str, (\w+)\]", r"\1 by name", plain).replace("List[", "list of ")
+
+
+def _initial(value: str) -> str:
+    if value in ("MISSING", "None") or "field(" in value or value.startswith("_"):
+        return "must be given" if value == "MISSING" else ""
+    return f"`{value.split('.')[-1] if value[0].isupper() else value}`"
+
+
 def doc(name: str) -> str:
     """The docstring of MODULE:OBJECT, or of a registered criterion."""
     if ":" in name:
@@ -119,4 +156,4 @@ def metrics() -> str:
     return table(["metric", "columns of the rows", "computed with"], lines)
 
 
-MACROS = (flags, doc, own_criterions, noises, metrics)
+MACROS = (flags, keys, doc, own_criterions, noises, metrics)

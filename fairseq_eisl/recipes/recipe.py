@@ -62,8 +62,11 @@ class Data:
     folder: Optional[str] = None
     """A local folder that it takes the files from, instead of the network."""
     source: str = MISSING
+    """The language that is translated, the end of its files' names."""
     target: str = MISSING
+    """The language of the translations."""
     pieces: Pieces = Pieces.none
+    """How words are split: none (they are, or stay whole), sentencepiece, gpt2."""
     vocabulary: int = 4000
     """Number of sentencepiece pieces, joint."""
     blank: Optional[str] = None
@@ -85,11 +88,13 @@ class Training:
     start: Optional[str] = None
     """Another training whose best checkpoint this one begins with (a fresh optimiser)."""
     corpus: Corpus = Corpus.parallel
+    """What it reads: parallel, monolingual, or distilled (a teacher's translations as targets)."""
     weights: Optional[str] = None
     """A checkpoint file to begin with, such as BART's (a fresh optimiser)."""
     noise: Optional[str] = None
     """Of its targets, where it is another one than the recipe's."""
     flags: Dict[str, Any] = _flags()
+    """Flags of fairseq-train, above the recipe's."""
     generate: Dict[str, Any] = _flags()
     """Flags of fairseq-generate for this system, above the recipe's and below those of a
     variant."""
@@ -112,14 +117,19 @@ class Variant:
     """A way to decode; each system is translated and scored once with every variant."""
 
     columns: Dict[str, Any] = _texts()
+    """Of the rows, to tell the ways apart."""
     flags: Dict[str, Any] = _flags()
+    """Flags of fairseq-generate, above all others."""
 
 
 @dataclass
 class Recipe:
     name: str = MISSING
+    """Of the run's folder and of the rows."""
     title: str = "${name}"
+    """Of the page and the pictures; ${KEY} stands for the value of a key."""
     seed: int = 1
+    """Of the trainings."""
     noise: str = "none"
     """Of the targets of all trainings whose task noises them, e.g. repeat:0.5: --target-noise."""
     noise_seed: Optional[int] = None
@@ -127,6 +137,7 @@ class Recipe:
     model_name: str = MISSING
     """What the model is called in the rows."""
     device: Device = Device.auto
+    """auto: a GPU where torch finds one."""
     half_precision: bool = True
     """--fp16, on a GPU only."""
     gpus: Optional[str] = None
@@ -134,6 +145,7 @@ class Recipe:
     launcher: List[str] = field(default_factory=list)
     """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4", --no-python], on GPUs."""
     data: Data = field(default_factory=Data)
+    """The corpus, and how it becomes what trainings read."""
     preprocess: Dict[str, Any] = _flags()
     """Flags of fairseq-preprocess, beyond languages, files and dictionary."""
     flags: Dict[str, Any] = _flags()
@@ -153,6 +165,7 @@ class Recipe:
     generate: Dict[str, Any] = _flags()
     """Flags of fairseq-generate."""
     variants: List[Variant] = field(default_factory=list)
+    """Ways to decode."""
     columns: Dict[str, Any] = _texts()
     """Further columns of the rows."""
     published: Dict[str, Any] = _flags()

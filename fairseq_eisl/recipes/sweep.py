@@ -36,9 +36,13 @@ from .yaml_text import Plain, read_yaml
 @dataclass
 class Sweep:
     name: str = MISSING
+    """Of its folder."""
     recipe: str = MISSING
+    """The recipe's file, relative to the sweep's."""
     axes: Dict[str, Any] = field(default_factory=dict)
+    """A list of values by key, or overrides by name; every combination is a cell."""
     overrides: List[str] = field(default_factory=list)
+    """Of every cell."""
     tune: bool = False
     """Whether each cell chooses among the settings that the recipe lists (see ``tune``)."""
     trial_seed: Optional[int] = None
