@@ -173,6 +173,7 @@ class Recipe:
     published_for: Optional[str] = None
     """The noise that they are for; with another one they are not shown."""
     published_source: str = "Liu et al., NAACL 2022"
+    """Where they stand."""
     overrides: List[str] = field(default_factory=list)
     """What the command line changed, for rows and titles; written by the recipe."""
     tried: List[Dict[str, str]] = field(default_factory=list)
