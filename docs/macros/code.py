@@ -84,6 +84,17 @@ def keys(name: str) -> str:
     return table(["key", "what", "default", "meaning"], lines)
 
 
+def arguments(name: str) -> str:
+    """The same of a configuration of Python, whose fields have their names and no dashes."""
+    lines = []
+    for field in _fields(_config(name)).values():
+        value = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        lines.append([f"`{field.name}`", f"`{value!r}`", field.metadata.get("help", "")])
+    return table(["argument", "default", "meaning"], lines)
+
+
 _KINDS = {
     "str": "text", "int": "number", "bool": "true or false", "List[str]": "list of texts",
     "Dict[str, Any]": "mapping", "Any": "any", "Dict[str, List[str]]": "lists by name",
@@ -156,4 +167,4 @@ def metrics() -> str:
     return table(["metric", "columns of the rows", "computed with"], lines)
 
 
-MACROS = (flags, keys, doc, own_criterions, noises, metrics)
+MACROS = (flags, arguments, keys, doc, own_criterions, noises, metrics)
