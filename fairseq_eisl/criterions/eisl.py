@@ -54,9 +54,10 @@ class EISLCriterion(SequenceCriterion):
 
     def idle_lines(self):
         """What the position selection does not look at."""
-        if str(self.cfg.position_selection) == "uniform" and self.sequence_factor > 0:
+        selection = str(self.cfg.position_selection)
+        if selection in ("uniform", "count") and self.sequence_factor > 0:
             flags = ["gumbel_temperature", "selection_on"]
-            yield from self.given.lines(flags, "with --position-selection uniform")
+            yield from self.given.lines(flags, f"with --position-selection {selection}")
 
     def autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
         """As every criterion's; the authors' code for the other models has nothing to say here."""
