@@ -167,7 +167,7 @@ def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
         ("rivals", ["--kinds", "exact"], "--kinds: exact is unknown; choose from ar, nat"),
         ("steps", ["--length", "1"], "--length: 2 or more"),
         ("latent", ["--sizes", "2x4x50"], "--sizes: BxLxSxV"),
-        ("latent", ["--kinds", "ar"], "--kinds: ar is unknown; choose from ctc, dag"),
+        ("latent", ["--kinds", "ar"], "--kinds: ar is unknown; choose from ctc, dag, paths"),
         ("growth", ["--scale", "0.01"], "--scale: 0.05 to 10 is needed, not 0.01"),
     ],
 )

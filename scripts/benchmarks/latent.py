@@ -2,12 +2,13 @@
 """Time and memory of EISL over latent alignments, against those models' own likelihood, in one run.
 
     python scripts/benchmarks/latent.py --out rows.csv
-    python scripts/benchmarks/latent.py --kinds dag --sizes 32x240x32x4000 --repeats 3
+    python scripts/benchmarks/latent.py --kinds paths --sizes 32x240x32x4000 --repeats 3
 
-For every size (B x L x S x V: sentences, slots, target tokens, symbols) loss and backward from the
-logits of a model, and for dag from its transitions, too:
-  ctc    torch's ctc_loss behind a log-softmax, and EISL
-  dag    the programme over target tokens in plain torch, and EISL
+For every size (B x L x S x V: sentences, slots, target tokens, symbols) loss and backward:
+  ctc    from logits: torch's ctc_loss behind a log-softmax, and EISL
+  dag    from logits and transitions: the programme over target tokens in plain torch, and EISL
+  paths  the same from log-probabilities of the target's tokens, which both make in one way, and
+         transitions
 Systems take turns; medians. Peaks of memory are above the inputs, each system in a process of its
 own (on Linux). The last columns are ratios to the likelihood.
 """
@@ -31,16 +32,21 @@ from common import (
     taking_turns,
 )
 
-from fairseq_eisl.losses import EISLOptions, token_log_probs
+from fairseq_eisl.losses import EISLOptions, eisl_from_ngram_log_probs, token_log_probs
 from fairseq_eisl.losses.latent import (
     ctc_log_likelihood,
     dag_log_likelihood,
+    dag_ngram_log_probs,
     eisl_ctc_terms,
     eisl_dag_terms,
 )
 
-SIZES = "64x48x16x4000,32x96x32x4000"
-KINDS = ("ctc", "dag")
+# Two slots a token, and more vertices, as such models have.
+SIZES = {
+    "ctc": "64x48x16x4000,32x96x32x4000",
+    "dag": "64x120x16x4000,32x240x32x4000",
+    "paths": "64x120x16x4000,32x240x32x4000",
+}
 
 
 class Work:
@@ -52,8 +58,12 @@ class Work:
         self.kind, self.ngrams, self.blank = kind, ngrams, vocabulary - 1
         self.targets = torch.randint(vocabulary - 1, (batch, length), generator=seed).to(device)
         logits = torch.randn(batch, slots, vocabulary, generator=seed)
-        self.leaves = [logits.to(device, dtype).requires_grad_()]
-        if kind == "dag":
+        if kind == "paths":
+            found = token_log_probs(logits.to(device), self.targets)
+            self.leaves = [found.requires_grad_()]
+        else:
+            self.leaves = [logits.to(device, dtype).requires_grad_()]
+        if kind != "ctc":
             before = torch.ones(slots, slots, dtype=torch.bool).tril()
             scores = torch.randn(batch, slots, slots, generator=seed).masked_fill(before, -1e4)
             self.leaves.append(scores.log_softmax(2).to(device).requires_grad_())
@@ -67,14 +77,27 @@ class Work:
         logits, *links = self.leaves
         if self.kind == "ctc":
             return -ctc_log_likelihood(logits, self.targets, self.blank, **self.masks).sum()
-        found = token_log_probs(logits, self.targets, self.masks["output_mask"])
+        found = logits
+        if self.kind == "dag":
+            found = token_log_probs(logits, self.targets, self.masks["output_mask"])
         return -dag_log_likelihood(found, *links, **self.masks).sum()
 
     def eisl(self):
         """The sum over sentences of EISL."""
         logits, *links = self.leaves
         seeds = torch.arange(len(self.targets), device=logits.device)
-        rest = {**self.masks, "options": EISLOptions(self.ngrams), "generator": seeds}
+        options = EISLOptions(self.ngrams)
+        rest = {**self.masks, "options": options, "generator": seeds}
+        if self.kind == "paths":
+            mask, orders = rest.pop("output_mask"), options.possible_orders(self.targets.size(1))
+            terms = eisl_from_ngram_log_probs(
+                dag_ngram_log_probs(logits, *links, self.targets, output_mask=mask, orders=orders),
+                self.targets,
+                attached_zero=logits[:, :0].sum((1, 2)),
+                output_length=mask.sum(1),
+                **rest,
+            )
+            return terms.total().sum()
         if self.kind == "ctc":
             terms = eisl_ctc_terms(logits, self.targets, self.blank, **rest)
         else:
@@ -141,30 +164,35 @@ def sizes_of(text):
     except ValueError:
         sizes = []
     if not sizes or any(len(size) != 4 or min(size) < 2 for size in sizes):
-        raise SystemExit(f"--sizes: BxLxSxV[,BxLxSxV] is needed, such as {SIZES}, not {text!r}")
+        raise SystemExit(
+            f"--sizes: BxLxSxV[,BxLxSxV] is needed, such as {SIZES['ctc']}, not {text!r}"
+        )
     return sizes
 
 
 def main():
     parser = parser_of(__doc__.splitlines()[0], repeats=5)
-    parser.add_argument("--kinds", default="ctc,dag", help="ctc, dag, joined by commas")
-    parser.add_argument("--sizes", default=SIZES, help="BxLxSxV, several by ,")
+    parser.add_argument(
+        "--kinds", default=",".join(SIZES), help="ctc, dag, paths, joined by commas"
+    )
+    parser.add_argument("--sizes", help="BxLxSxV, several by , (default: two that fit the kind)")
     parser.add_argument("--ngrams", default="2,3,4")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    kinds, sizes, ngrams = args.kinds.split(","), sizes_of(args.sizes), orders_of(args.ngrams)
-    if not set(kinds) <= set(KINDS):
-        parser.error(f"--kinds: {args.kinds} is unknown; choose from {', '.join(KINDS)}")
+    kinds, ngrams = args.kinds.split(","), orders_of(args.ngrams)
+    if not set(kinds) <= set(SIZES):
+        parser.error(f"--kinds: {args.kinds} is unknown; choose from {', '.join(SIZES)}")
+    sizes = {kind: sizes_of(args.sizes or SIZES[kind]) for kind in kinds}
     if args.repeats < 1:
         parser.error(f"--repeats must be 1 or more, not {args.repeats}")
     if args.memory_of:
         dtype, device = getattr(torch, args.dtype), torch.device(args.device)
-        print(memory_of(kinds[0], args.memory_of, sizes[0], ngrams, dtype, device))
+        print(memory_of(kinds[0], args.memory_of, sizes[kinds[0]][0], ngrams, dtype, device))
         return
     torch.manual_seed(1)
     settings, rows = known(), []
     for kind in kinds:
-        for size in sizes:
+        for size in sizes[kind]:
             for row in rows_of(kind, size, args):
                 rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
                 rows.append({**rounded, **settings})
