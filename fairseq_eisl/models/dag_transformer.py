@@ -35,8 +35,9 @@ class Transitions(nn.Module):
         both = torch.cat([features, positions.expand_as(features)], 2)
         batch, slots, width = features.shape
         shape = batch, slots, self.heads, width // self.heads
-        query, key = self.query(both).view(shape), self.key(both).view(shape)
-        scores = torch.einsum("bthc,buhc->btuh", query, key).float() / math.sqrt(shape[3])
+        # Before the product, which half precision could not hold.
+        query = self.query(both).view(shape) / math.sqrt(shape[3])
+        scores = torch.einsum("bthc,buhc->btuh", query, self.key(both).view(shape)).float()
         allowed = real.unsqueeze(2) & real.unsqueeze(1)
         allowed = allowed & torch.ones_like(allowed).triu(1)
         # The last vertex has no way on: finite numbers there, so that no gradient is NaN.

@@ -18,6 +18,7 @@ MIXES = {
     "likelihood": {},
     "eisl": {"criterion": "eisl"},
     "with likelihood": {"criterion": "eisl", "ce_factor": 0.5},
+    "whole words": {"criterion": "eisl", "ngram_units": "words", "position_selection": "sinkhorn"},
     "counts without specials": {
         "criterion": "eisl",
         "position_selection": "count",
