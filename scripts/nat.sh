@@ -4,11 +4,12 @@
 # checkpoint; the last 5 checkpoints of each are averaged and scored at several numbers of
 # refinement iterations. Rows, pictures, a page. For WMT14: wmt14.sh.
 #   bash scripts/nat.sh MODEL [key=value ...] [--runs DIR] [--out DIR]
-# MODEL is nat, nacrf, inat, levt or cmlm, or nat_kd: on a teacher's translations of the training set.
+# MODEL is nat, nacrf, inat, levt or cmlm, or nat_kd: on a teacher's translations of the training set;
+# or one with latent alignments, ctc or dag, which begins with its likelihood in place of cross entropy.
 # Settings of configs/nat/MODEL_small.yaml, e.g. data.folder=DIR (files that are there already),
 # train.ce.flags.max-epoch=2, train.ce.flags.init-weights=FILE (of another model, where names agree).
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
-choose "the model" "${1:-}" nat nat_kd nacrf inat levt cmlm
+choose "the model" "${1:-}" nat nat_kd nacrf inat levt cmlm ctc dag
 model="$1"; shift
 run_recipe "nat/${model}_small" "$@"

@@ -112,6 +112,7 @@ def run(script, monkeypatch, name, flags):
         ("steps", "--kinds ar,nat,exact --batch 2 --length 4 --vocabulary 40 "
             "--repeats 1".split(), "nat_loss exact"),
         ("growth", ["--scale", "0.05", "--repeats", "1"], ""),
+        ("latent", ["--sizes", "2x8x4x50", "--repeats", "1"], "likelihood eisl"),
         ("rivals", "--batch 2 --length 4 --vocabulary 40 --repeats 1".split(), "tailr axe"),
     ],
 )  # fmt: skip
@@ -121,6 +122,7 @@ def test_they_append_rows(tmp_path, script, monkeypatch, capsys, name, flags, sy
     monkeypatch.setattr(
         losses, "measured_memory", lambda name, *_: 0 if name == "released" else 10_000
     )
+    monkeypatch.setattr(script("latent"), "measured_memory", lambda *_: 10_000)
     out = tmp_path / "rows.csv"
     run(script, monkeypatch, name, [*flags, "--out", out])
     rows = read_rows(str(out))
@@ -164,6 +166,8 @@ def test_the_busy_process_ends_with_the_benchmark(script, monkeypatch):
         ("steps", ["--kinds", "arr"], "--kinds: arr is unknown"),
         ("rivals", ["--kinds", "exact"], "--kinds: exact is unknown; choose from ar, nat"),
         ("steps", ["--length", "1"], "--length: 2 or more"),
+        ("latent", ["--sizes", "2x4x50"], "--sizes: BxLxSxV"),
+        ("latent", ["--kinds", "ar"], "--kinds: ar is unknown; choose from ctc, dag, paths"),
         ("growth", ["--scale", "0.01"], "--scale: 0.05 to 10 is needed, not 0.01"),
     ],
 )

@@ -58,6 +58,12 @@ NAT_ARCHS = {
     "cmlm_transformer": [*NAT, "--noise", "random_mask"],
     "levenshtein_transformer": [*NAT, "--noise", "random_delete", "--early-exit", "1,1,1"],
 }
+# And of those whose alignment is latent, which have criterions of their own.
+LATENT_ARCHS = {
+    "ctc_transformer": [*NAT, "--noise", "full_mask"],
+    "dag_transformer": [*NAT, "--noise", "full_mask"],
+}
+NON_AUTOREGRESSIVE = {**NAT_ARCHS, **LATENT_ARCHS}
 NAT_TASK = ["--task", "noisy_translation_lev"]
 
 
@@ -87,8 +93,8 @@ def train(data, save_dir, *flags: str, arch: str = "transformer", **options) -> 
         "fairseq-train",
         *(str(data), "--user-dir", USER_DIR, "--save-dir", str(save_dir)),
         *(*TRAINING, *LANGUAGES),
-        *("--arch", arch, *{**ARCHS, **NAT_ARCHS}[arch]),
-        *(NAT_TASK if arch in NAT_ARCHS else []),
+        *("--arch", arch, *{**ARCHS, **NON_AUTOREGRESSIVE}[arch]),
+        *(NAT_TASK if arch in NON_AUTOREGRESSIVE else []),
         *flags,
         **options,
     )
@@ -154,10 +160,10 @@ def parse(data: str, *flags: str, arch: str = "transformer"):
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    sizes = {**ARCHS, **NAT_ARCHS}
+    sizes = {**ARCHS, **NON_AUTOREGRESSIVE}
     chosen = [data, "--user-dir", USER_DIR, *TRAINING, "--arch", arch, *sizes.get(arch, [])]
     if "--task" not in flags:
-        task = NAT_TASK if arch in NAT_ARCHS else ["--task", "noisy_translation"]
+        task = NAT_TASK if arch in NON_AUTOREGRESSIVE else ["--task", "noisy_translation"]
         chosen += [*LANGUAGES, *task]
     if arch in sizes:
         chosen += ["--dropout", "0"]

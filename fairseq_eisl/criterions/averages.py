@@ -10,6 +10,7 @@ from torch import Tensor
 
 STATISTICS = (
     *("ce", "nll_loss", "ppl", "repetition", "candidate_length", "target_length"),
+    "too_long",
     r"(word_ins|mask_ins|word_del|word_reposition|length|crf)[\w-]*",
     *("nat_reg", "hint_hidden", "hint_align"),
 )
@@ -54,7 +55,8 @@ def log_losses(sums: Sums, name: str):
 
 def log_other_parts(sums: Sums):
     """What every sequence criterion logs besides: other terms of non-autoregressive models,
-    cross entropy, likelihood (``nll_loss`` in bits, as in fairseq) and statistics of candidates."""
+    cross entropy, likelihood (``nll_loss`` in bits, as in fairseq), the percentage of targets that
+    need more slots than a model with latent alignments has, and statistics of candidates."""
     # A criterion whose sample size is smaller than what these are sums of says of how many.
     sentences = sums.total("entries" if sums.keys("entries") else "sample_size")
     for key in sums.keys("part_"):
@@ -65,6 +67,8 @@ def log_other_parts(sums: Sums):
     if tokens > 0:
         sums.average("nll_loss", sums.total("nll") / math.log(2), tokens)
         metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters["nll_loss"].avg))
+    if sums.keys("too_long"):
+        sums.average("too_long", 100.0 * sums.total("too_long"), sentences, round=2)
     if sums.keys("target_tokens"):  # decoded candidates
         sums.average("candidate_length", sums.total("candidate_tokens"), sentences, round=2)
         sums.average("target_length", sums.total("target_tokens"), sentences, round=2)

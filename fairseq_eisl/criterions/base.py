@@ -21,7 +21,7 @@ from ..decoding import Candidates
 from ..decoding.fairseq.candidates import decode, decode_in_parallel, teacher_forced
 from ..decoding.fairseq.model_scores import Scores, unwrapped
 from ..losses import may_overwrite, random_numbers
-from . import model_outputs, nat_outputs, nat_terms
+from . import latent_outputs, model_outputs, nat_outputs, nat_terms
 from .averages import RESERVED, STATISTICS, Sums, candidate_statistics, log_losses, log_other_parts
 from .candidate_flags import (
     SequenceCriterionConfig,
@@ -32,9 +32,10 @@ from .candidate_flags import (
 )
 from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
-from .nat_outputs import ModelLoss, NATLosses, NATOutputs
+from .latent_outputs import latent_likelihood
+from .nat_outputs import NATLosses, NATOutputs
 from .output_layer import layer_of_blocks, output_layer
-from .sequence_output import SequenceOutput, SlotKinds
+from .sequence_output import SequenceOutput
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,8 @@ class SequenceCriterion(FairseqCriterion):
     """Whether a non-autoregressive model may have more slots than target tokens."""
     blank: Optional[int] = None
     """The id of what a slot without a word says, where there is such a symbol."""
+    is_likelihood = False
+    """Whether its loss is the model's own likelihood, of models with latent alignments."""
     released = ""
     """The flag, if any, that makes losses means over the batch, as the authors' code does."""
 
@@ -328,7 +331,7 @@ class SequenceCriterion(FairseqCriterion):
             factor = outputs.others[name].factor * self.factors.get(name, 1.0)
             loss = loss + factor * values
             log[f"part_{name}"] = values.detach().sum()
-        log.update(nat_outputs.statistics(outputs, not self.training, self.blank))
+        log.update(latent_outputs.statistics(outputs, not self.training, self.blank))
         return loss, log
 
     def nat_losses(self, outputs: NATOutputs, seeds: Tensor) -> NATLosses:
@@ -340,21 +343,17 @@ class SequenceCriterion(FairseqCriterion):
         words, batch = outputs.words, outputs.batch
         count = len(words.targets) // batch
         rows = batch if self.steps == "first" else batch * count
-        part = words.rows(0, rows)
-        output = SequenceOutput(
-            targets=part.targets,
-            target_mask=part.targets.ne(self.symbols.pad),
-            mask=outputs.output_mask()[:rows],
-            seeds=torch.cat([random_numbers.fold(seeds, step) for step in range(rows // batch)]),
-            scores=Scores(part.logits, normalized=False),
-            slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
-            overwritable=may_overwrite(words.logits)
-            and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
-            as_long_as_target=outputs.has_own_slots(),
-        )
+        with_ce = self.ce_factor > 0 or not self.training
+        output = nat_outputs.sequence_output(outputs, rows, seeds)
+        if words.latent and with_ce:
+            output.overwritable = False  # the likelihood needs the logits as well
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None
-        with_ce = (self.ce_factor > 0 or not self.training) and outputs.has_own_slots()
+        if words.latent and with_ce and not self.is_likelihood:
+            found = latent_likelihood(output)
+            ce = found.per_token()
+            log.update(found.log())
+        with_ce = with_ce and outputs.has_own_slots()
         if with_ce or rows < len(words.targets):
             entries = nat_outputs.entry_losses(words._replace(mask=outputs.predicted()))
             each = nat_outputs.row_means(*entries).view(count, batch)

@@ -18,6 +18,7 @@ from ..losses import (
     random_numbers,
     slot_terms,
 )
+from ..losses.latent import eisl_ctc_terms, eisl_dag_terms
 from .averages import Sums
 from .base import Log, SequenceCriterion
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
@@ -54,9 +55,10 @@ class EISLCriterion(SequenceCriterion):
 
     def idle_lines(self):
         """What the position selection does not look at."""
-        if str(self.cfg.position_selection) == "uniform" and self.sequence_factor > 0:
+        selection = str(self.cfg.position_selection)
+        if selection in ("uniform", "count") and self.sequence_factor > 0:
             flags = ["gumbel_temperature", "selection_on"]
-            yield from self.given.lines(flags, "with --position-selection uniform")
+            yield from self.given.lines(flags, f"with --position-selection {selection}")
 
     def autoregressive(self, model, sample) -> Tuple[Tensor, Log]:
         """As every criterion's; the authors' code for the other models has nothing to say here."""
@@ -66,6 +68,9 @@ class EISLCriterion(SequenceCriterion):
 
     def sequence_losses(self, output: SequenceOutput) -> Tuple[Tensor, Log]:
         """EISL of each sentence in nats, and its orders."""
+        if output.alignment is not None:
+            terms = self._latent_terms(output)
+            return terms.total(), self._statistics(terms, one_length=False)
         output.need_slots(self.name())
         options = self.options if self.training else self.options.without_noise()
         if output.slots is not None:
@@ -90,6 +95,27 @@ class EISLCriterion(SequenceCriterion):
             generator=output.seeds,
             in_place=output.overwritable,
         )
+
+    def _latent_terms(self, output: SequenceOutput) -> EISLTerms:
+        """Of the n-grams that all alignments together say. Start and end are words of the target,
+        or left out; they have no slots of their own."""
+        assert output.scores is not None and output.alignment is not None
+        words = output.target_mask
+        if self.specials == "exclude":
+            words = words & ~self.symbols.special(output.targets)
+        rest: Dict[str, Any] = {
+            "output_mask": output.mask,
+            "target_mask": words,
+            "options": self.options if self.training else self.options.without_noise(),
+            "generator": output.seeds,
+            "word_starts": self._starts(output),
+            "in_place": output.overwritable,
+        }
+        logits, (blank, links) = output.scores.values, output.alignment
+        if blank is not None:
+            return eisl_ctc_terms(logits, output.targets, blank, **rest)
+        assert links is not None
+        return eisl_dag_terms(logits, links, output.targets, **rest)
 
     def _starts(self, output: SequenceOutput) -> Optional[Tensor]:
         """(B, S) bool, the tokens that begin a word; None where pieces are what counts."""
@@ -118,6 +144,8 @@ class EISLCriterion(SequenceCriterion):
         """Of sentences; batch means with ``--eisl-compat released``."""
         if not self.released:
             return super().nat_losses(outputs, seeds)
+        if outputs.words.latent:
+            raise ValueError(f"{self.released} is for models with a slot for every target token")
         sequence, ce, terms = released_losses(outputs, self.options, seeds)
         log = self._statistics(terms, one_length=True)
         # The authors' code has the model's own factor on the cross entropy only.

@@ -6,7 +6,7 @@ from typing import Any, List
 from fairseq.dataclass import ChoiceEnum
 
 from ..losses import SPECIALS, EISLOptions
-from ..losses.position_selection import SELECTION_ON, SELECTIONS
+from ..losses.position_selection import CHOICES, SELECTION_ON
 from .candidate_flags import (
     CandidateCriterionConfig,
     check_choices,
@@ -58,12 +58,13 @@ class EISLCriterionConfig(CandidateCriterionConfig):
         metadata={"help": "a weight for each order, e.g. 0.8,0.2 (default: equal, summing to 1)"},
     )
     ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
-    position_selection: ChoiceEnum(SELECTIONS) = field(  # type: ignore[valid-type]
+    position_selection: ChoiceEnum(CHOICES) = field(  # type: ignore[valid-type]
         default="gumbel",
         metadata={
             "help": "weights over candidate positions: gumbel (softmax with Gumbel noise; no noise "
-            "in validation), softmax, uniform, hard (the best position), or sinkhorn (a position "
-            "serves one n-gram; equal ones count as one)"
+            "in validation), softmax, uniform, hard (the best position), sinkhorn (a position "
+            "serves one n-gram; equal ones count as one); or none: count (minus log of the "
+            "expected count, clipped at the target's own)"
         },
     )
     gumbel_temperature: float = field(

@@ -7,8 +7,10 @@ from fairseq.models.nat import CMLMNATransformerModel
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..decoding.fairseq.model_scores import unwrapped
+from ..decoding.fairseq.model_scores import Scores, unwrapped
+from ..losses import may_overwrite, random_numbers
 from .averages import candidate_statistics
+from .sequence_output import Alignment, SequenceOutput, SlotKinds
 
 WORDS = "word_ins"
 """The output that a sequence loss is for, in all of fairseq's models."""
@@ -43,6 +45,18 @@ class NATOutput(NamedTuple):
     """(B, T) bool, the positions that are real; those of the targets, if None and S = T."""
     links: Optional[Tensor] = None
     """(B, T, T) log-probabilities of transitions, of models that have some."""
+    blank: Optional[int] = None
+    """The id, behind the dictionary's last, of what CTC models say in slots without a word."""
+
+    @property
+    def latent(self) -> bool:
+        """Whether the loss has to find out which position says which token."""
+        return self.links is not None or self.blank is not None
+
+    def target_mask(self, pad: int) -> Tensor:
+        """(B, S) bool, the target tokens that the positions are to say."""
+        real = self.targets.ne(pad)
+        return real & self.mask if self.latent and self.mask is not None else real
 
     def rows(self, first: int, last: int) -> "NATOutput":
         """The entries of some rows."""
@@ -89,7 +103,7 @@ class NATOutputs(NamedTuple):
 
     def has_own_slots(self) -> bool:
         """Whether every target token has a position of its own, at its own place."""
-        if self.more_slots is not None:
+        if self.more_slots is not None or self.words.latent:
             return False
         return self.words.logits.size(1) == self.words.targets.size(1)
 
@@ -150,16 +164,17 @@ def nat_outputs(model, sample, vocabulary: int, symbols: Symbols) -> NATOutputs:
         if given.get(key) is None:
             raise ValueError(f"the outputs of {name} lack {WORDS}: {key} {what}")
     words = _typed(given)
+    symbols_said = vocabulary + (words.blank is not None)
     if (
         words.logits.dim() != 3
-        or words.logits.size(2) != vocabulary
+        or words.logits.size(2) != symbols_said
         or len(words.logits) != len(words.targets)
         or words.targets.shape[1:] != sample["target"].shape[1:]
         or len(words.targets) % batch
     ):
         raise ValueError(
             f"{name} gives {WORDS}: out {tuple(words.logits.shape)} beside tgt "
-            f"{tuple(words.targets.shape)}; (B, T, {vocabulary}) and (B, S) are needed, for "
+            f"{tuple(words.targets.shape)}; (B, T, {symbols_said}) and (B, S) are needed, for "
             f"targets of shape {tuple(sample['target'].shape)}"
         )
     others: Dict[str, Part] = {}
@@ -188,6 +203,31 @@ def _typed(output: Dict[str, Any]) -> NATOutput:
         factor=output.get("factor", 1.0),
         output_mask=output.get("output_mask"),
         links=output.get("links"),
+        blank=output.get("blank"),
+    )
+
+
+def sequence_output(outputs: NATOutputs, rows: int, seeds: Tensor) -> SequenceOutput:
+    """The words of the first rows, as sequence losses take them.
+
+    Args:
+        rows: a multiple of the number of sentences.
+        seeds: (B,) of the random choices of each sentence; every refinement step has its own.
+    """
+    words, symbols = outputs.words, outputs.symbols
+    part, latent = words.rows(0, rows), words.latent
+    steps = range(rows // outputs.batch)
+    return SequenceOutput(
+        targets=part.targets,
+        target_mask=part.target_mask(symbols.pad),
+        mask=outputs.output_mask()[:rows],
+        seeds=torch.cat([random_numbers.fold(seeds, step) for step in steps]),
+        scores=Scores(part.logits, normalized=False),
+        slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
+        alignment=Alignment(part.blank, part.links) if latent else None,
+        overwritable=may_overwrite(words.logits)
+        and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
+        as_long_as_target=outputs.has_own_slots(),
     )
 
 

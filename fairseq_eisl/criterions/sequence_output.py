@@ -18,6 +18,16 @@ class SlotKinds(NamedTuple):
     """(B, T) bool, the slots whose target marks start or end."""
 
 
+class Alignment(NamedTuple):
+    """How slots and target tokens belong together, where the loss has to find out: by CTC, with a
+    blank, or by paths, with links."""
+
+    blank: Optional[int] = None
+    """The id, behind the dictionary's last, of what slots without a word say."""
+    links: Optional[Tensor] = None
+    """(B, T, T) log-probabilities in nats of transitions."""
+
+
 @dataclass
 class SequenceOutput:
     """The output of one forward of either kind of model, and the targets.
@@ -41,6 +51,8 @@ class SequenceOutput:
     layer: Optional[nn.Linear] = None
     slots: Optional[SlotKinds] = None
     """None for autoregressive models."""
+    alignment: Optional[Alignment] = None
+    """Of models with latent alignments; their masks say which slots and target tokens count."""
     overwritable: bool = False
     """Whether the backward may write into the memory of the scores: nobody else needs them."""
     as_long_as_target: bool = False
@@ -48,6 +60,11 @@ class SequenceOutput:
 
     def need_slots(self, criterion: str):
         """ValueError where a non-autoregressive model has no slot for every target token."""
+        if self.alignment is not None:
+            raise ValueError(
+                f"--criterion {criterion} needs a slot for every target token; this model has more "
+                "slots, whose alignment is latent"
+            )
         if self.slots is not None and self.mask.shape != self.targets.shape:
             raise ValueError(
                 f"--criterion {criterion} needs a slot for every target token (word_ins: out "

@@ -8,7 +8,10 @@ from ..common.rows import Row, read_table
 from .row_checks import number
 
 TESTED = ("system", "baseline", "bleu", "bleu_mean", "bleu_margin", "p_value", "bleu_signature")
-_SAME = ("test_set", "noise", "seed", "arch", "model", "targets", "iterations", "length_candidates")
+_SAME = (
+    *("test_set", "noise", "seed", "arch", "model", "targets"),
+    *("iterations", "length_candidates", "search"),
+)
 _RESAMPLES = re.compile(r"(?:^|\|)bs:(\d+)")
 _DIGITS = 4  # of p in the rows
 

@@ -119,7 +119,9 @@ def eisl_loss(
             :func:`fairseq_eisl.losses.ngrams.resolve_orders`).
         weights: one for each order; equal ones that sum to 1, if None.
         selection: ``gumbel``, ``softmax`` (no noise), ``uniform``, ``hard``, or ``sinkhorn``
-            (softmax whose positions serve one n-gram each; equal ones count as one).
+            (softmax whose positions serve one n-gram each; equal ones count as one). Or ``count``,
+            which chooses none: minus the logarithm of how often an n-gram is expected in the
+            output, clipped at how often the target has it.
         temperature: of the selection's softmax.
         selection_on: ``log_prob`` or ``prob``: the logits of the selection are
             log g or g.

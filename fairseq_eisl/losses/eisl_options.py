@@ -6,7 +6,7 @@ from typing import Iterable, Optional, Sequence, Tuple
 
 from torch import Tensor
 
-from .position_selection import SELECTION_ON, SELECTIONS
+from .position_selection import CHOICES, SELECTION_ON
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -57,7 +57,7 @@ class EISLOptions:
                 f"weights must be finite numbers, not negative and not all 0: {weights}"
             )
         for name, value, choices in (
-            ("selection", self.selection, SELECTIONS),
+            ("selection", self.selection, CHOICES),
             ("selection_on", self.selection_on, SELECTION_ON),
         ):
             if value not in choices:

@@ -23,7 +23,7 @@ from .ngrams import (
     window_mask,
     word_beginnings,
 )
-from .position_selection import select_positions
+from .position_selection import COUNT, clipped_log_counts, select_positions
 from .random_numbers import Seeds
 from .worker_threads import over_sentences
 
@@ -274,7 +274,14 @@ def _order_terms(
         grams = grams & ~window_mask(~sentences.learned, n)
     if sentences.word_starts is not None:
         grams = whole_words(grams, sentences.word_starts, n)
+    count = grams.sum(1).clamp(min=1)
     real = places.unsqueeze(2) & grams.unsqueeze(1)
+    if options.selection == COUNT:
+        often = multiplicity(sentences.targets, grams, n)
+        logs, entropy = clipped_log_counts(log_probs.masked_fill(~real, 0.0), places, often)
+        logs = logs.masked_fill(~(grams & places.any(1, keepdim=True)), 0.0)
+        loss = -(logs / n if options.normalize else logs).sum(1) / count
+        return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count
     scores = (log_probs / n if options.normalize else log_probs).masked_fill(~real, 0.0)
     noise = counts = None
     if sentences.seeds is not None:
@@ -291,6 +298,5 @@ def _order_terms(
         noise=noise,
         multiplicity=counts,
     )
-    count = grams.sum(1).clamp(min=1)
     loss = -(q * scores).sum((1, 2)) / count
     return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count

@@ -6,6 +6,9 @@ import torch
 from torch import Tensor
 
 SELECTIONS = ("gumbel", "softmax", "uniform", "hard", "sinkhorn")
+COUNT = "count"
+"""In place of one: no position is chosen, see :func:`clipped_log_counts`."""
+CHOICES = (*SELECTIONS, COUNT)
 SELECTION_ON = ("log_prob", "prob")
 SINKHORN_ROUNDS = 5
 
@@ -61,6 +64,31 @@ def select_positions(
         onehot = torch.zeros_like(weights).scatter_(1, best, 1.0).masked_fill(~valid, 0.0)
         weights = onehot + weights - weights.detach()
     return weights, entropy
+
+
+def clipped_log_counts(
+    log_probs: Tensor, valid: Tensor, multiplicity: Tensor
+) -> Tuple[Tensor, Tensor]:
+    """Logarithm of how often each n-gram is expected, which no position is chosen for (``count``).
+
+    With q the softmax of the log-probabilities over positions, ``-sum q log p`` is the entropy of
+    q minus this logarithm: other selections pay for a match that is spread out, this one does not.
+
+    Args:
+        log_probs: (B, T', S') log-probabilities of the n-grams in nats, not divided by n.
+        valid: (B, T') bool, the candidate windows of real tokens.
+        multiplicity: (B, S') how often each n-gram stands in the target; more of it in the output
+            is worth nothing.
+
+    Returns:
+        (B, S') logarithms, at most that of the multiplicity, and the entropy of q (B, S') in nats,
+        without gradient.
+    """
+    found = log_probs.masked_fill(~valid.unsqueeze(2), torch.finfo(log_probs.dtype).min / 2)
+    with torch.no_grad():
+        entropy = torch.special.entr(found.softmax(1)).sum(1)
+    most = multiplicity.to(found.dtype).clamp(min=1).log()
+    return torch.minimum(found.logsumexp(1), most), entropy
 
 
 def _sinkhorn(logits: Tensor, multiplicity: Optional[Tensor]) -> Tensor:

@@ -61,7 +61,9 @@ def check_flags(cfg: Any):
 def check_trained_model(cfg: Any, model: Any):
     """ValueError for a model whose forward needs a slot for every target word."""
     right = isinstance(model, CMLMNATransformerModel) or (
-        is_one_pass(model) and not isinstance(model, NACRFTransformerModel)
+        is_one_pass(model)
+        and not isinstance(model, NACRFTransformerModel)
+        and not getattr(model, "alignment", "")  # has slots of its own
     )
     if cfg.axe_length_factor > 1 and not right:
         fitting = f"{NATransformerModel.__name__} and {CMLMNATransformerModel.__name__}"

@@ -24,7 +24,7 @@ from ..decoding.fairseq.refinement import (
     is_one_pass,
     validation_iterations,
 )
-from . import blank_slots
+from . import blank_slots, latent_models
 from .initial_weights import level_transitions, load_initial_weights
 from .model_noise import without_noise
 from .target_noise import TargetNoise, TargetNoiseConfig
@@ -34,7 +34,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class NoisyTranslationLevConfig(
-    blank_slots.BlankSlotsConfig, TargetNoiseConfig, TranslationLevenshteinConfig
+    blank_slots.BlankSlotsConfig,
+    latent_models.LatentModelsConfig,
+    TargetNoiseConfig,
+    TranslationLevenshteinConfig,
 ):
     # The default says what is done, as the configuration is logged and saved as it is here.
     left_pad_source: bool = field(
@@ -104,6 +107,8 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
                 f"not with {cfg.noise}"
             )
         blank_slots.check_flags(cfg)
+        latent_models.check_flags(cfg)
+        self._alignment: Optional[str] = None  # of the model, once there is one
         self.blank = blank_slots.blank_of(cfg, tgt_dict)
         self.symbols = Symbols(tgt_dict.bos(), tgt_dict.pad(), tgt_dict.eos(), tgt_dict.unk())
 
@@ -130,6 +135,8 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
         if not from_checkpoint:
             blank_slots.check_trained_model(self.cfg, model)
             level_transitions(model)
+            latent_models.check_trained_model(self.cfg, model)
+            self._alignment = latent_models.kind_of(model)
         if self.cfg.init_weights and not from_checkpoint:
             load_initial_weights(model, self.cfg.init_weights)
         return model
@@ -137,6 +144,8 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
     def build_criterion(self, cfg, from_checkpoint=False):
         criterion = super().build_criterion(cfg, from_checkpoint)
         blank_slots.check_criterion(self.cfg, cfg)
+        if self._alignment is not None:
+            latent_models.check_criterion(self._alignment, cfg._name)
         return criterion
 
     def validation_data(self, pairs):
@@ -198,6 +207,7 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             max_length=self.cfg.max_target_positions,
             length_factor=self.cfg.length_factor,
             blank=self.blank,
+            search=latent_models.search_of(self.cfg, model),
         )
 
     def decoding(self, generator) -> str:
@@ -209,6 +219,7 @@ class NoisyTranslationLevTask(TargetNoise, TranslationLevenshteinTask):
             f"{'1 length candidate' if count == 1 else lengths}"
             f"{'' if factor == 1 else f', {factor} slots a word'}"
             f"{', repeats removed' if generator.remove_repeats else ''}"
+            f"{', ' + generator.search['search'] if generator.search else ''}"
         )
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_eisl.losses import random_numbers
-from fairseq_eisl.losses.position_selection import SELECTION_ON, SELECTIONS
+from fairseq_eisl.losses.position_selection import CHOICES, SELECTION_ON
 
 
 @dataclass
@@ -61,7 +61,7 @@ def options(draw):
     return {
         "ngrams": ngrams,
         "weights": draw(st.none() | weights),
-        "selection": draw(st.sampled_from(SELECTIONS)),
+        "selection": draw(st.sampled_from(CHOICES)),
         "temperature": draw(st.sampled_from([1.0, 0.1, 0.5, 3.0])),
         "selection_on": draw(st.sampled_from(SELECTION_ON)),
         "floor": draw(st.sampled_from([-20.0, -2.5])),

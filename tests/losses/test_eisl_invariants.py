@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairseq_eisl.losses import eisl_loss
-from fairseq_eisl.losses.position_selection import SELECTION_ON, SELECTIONS
+from fairseq_eisl.losses.position_selection import CHOICES, SELECTION_ON
 from tests.devices import DEVICES
 from tests.losses.eisl_cases import example, prefix_mask
 from tests.losses.memory import LargeStorages, saved_for_backward
@@ -42,7 +42,7 @@ def rows(case, index):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 @pytest.mark.parametrize("garbage", [NAN, float("inf"), float("-inf"), 50.0])
 def test_padding_never_matters(garbage, selection, device):
     """Neither what it holds nor how much of it there is, for value, gradient and noise."""
@@ -63,7 +63,7 @@ def test_padding_never_matters(garbage, selection, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 def test_a_batch_is_its_singletons(selection, device):
     """Each without its padding; the noise belongs to the sentence's seed."""
     case = example(selection=selection)
@@ -86,7 +86,7 @@ def test_the_order_of_sentences_does_not_matter():
     assert_near(permuted_grad, grad[order], torch.float64)
 
 
-@pytest.mark.parametrize("selection", ["softmax", "uniform", "hard", "sinkhorn"])
+@pytest.mark.parametrize("selection", ["softmax", "uniform", "hard", "sinkhorn", "count"])
 def test_moved_words_cost_nothing_where_the_order_does_not_see_them(selection):
     """Unigrams may stand anywhere; a block that moves as a whole keeps its inner bigrams."""
     case = example(selection=selection)
@@ -105,7 +105,7 @@ def test_moved_words_cost_nothing_where_the_order_does_not_see_them(selection):
 
 @pytest.mark.parametrize("selection_on", SELECTION_ON)
 @pytest.mark.parametrize(
-    "selection", ["gumbel", "softmax", "uniform", "sinkhorn"]
+    "selection", ["gumbel", "softmax", "uniform", "sinkhorn", "count"]
 )  # hard is no function
 def test_gradcheck(selection, selection_on):
     case = example(selection=selection, selection_on=selection_on)
@@ -166,7 +166,7 @@ def test_without_noise_no_random_number_is_drawn():
     assert torch.equal(state, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 def test_forward_and_backward_keep_no_second_tensor_of_the_logits_size(selection, monkeypatch):
     module = importlib.import_module("fairseq_eisl.losses.token_log_probs")
     monkeypatch.setattr(module, "_CPU_BLOCK", 1)  # a sentence at a time

@@ -11,7 +11,7 @@ from fairseq_eisl.losses import (
     eisl_loss,
     reference,
 )
-from fairseq_eisl.losses.position_selection import SELECTION_ON, SELECTIONS
+from fairseq_eisl.losses.position_selection import CHOICES, SELECTION_ON
 from tests.devices import DEVICES
 from tests.losses.eisl_cases import Case, cases, example, gumbel_noise
 from tests.tolerances import assert_near
@@ -91,7 +91,7 @@ def test_value_and_gradient_in_float32(case):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("selection_on", SELECTION_ON)
-@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("selection", CHOICES)
 @pytest.mark.parametrize(
     "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str
 )

@@ -151,6 +151,29 @@ def test_a_teachers_translations_are_trained_on_with_the_same_dictionary(tmp_pat
     assert "Is it chance?" in (folder / "report.html").read_text()
 
 
+def test_paths_of_latent_alignments_are_found_in_three_ways(tmp_path):
+    """Likelihood, then likelihood, EISL and counts; a row for each search, and a test of each."""
+    text = write_pairs(tmp_path / "text", 4)
+    names = ("ce_continued", "eisl", "count")
+    second = ("max-update=2", "save-interval-updates=1", "max-tokens=100")
+    folder, rows = run(
+        "nat/dag_small.yaml",
+        *("data.prepare=wmt", "data.options=[en,de]", f"data.folder={text}", "device=cpu"),
+        *("data.pieces=none", "data.blank=null", "average=1", *SMALL),
+        *("train.ce.flags.max-epoch=1", "train.ce.flags.validate-interval-updates=2"),
+        *(f"train.{name}.flags.{t}" for name in names for t in second),
+        runs=tmp_path / "runs",
+    )
+    ways = ("lookahead", "greedy", "viterbi")
+    keys = [(row["system"], row["search"]) for row in rows]
+    assert keys == [(s, way) for s in ("likelihood", "EISL", "count") for way in ways]
+    with open(folder / "significance.csv", encoding="utf-8", newline="") as f:
+        tests = list(csv.DictReader(f))
+    assert {(row["system"], row["search"]) for row in tests} == set(keys)
+    page = (folder / "report.html").read_text()
+    assert "Is it chance?" in page and "viterbi" in page
+
+
 @pytest.mark.parametrize("config", ["wmt18/small.yaml", "wmt14/small.yaml"])
 def test_wmt_text_goes_through_its_recipe(config, tmp_path):
     sample = SHARED / "wmt_sample"

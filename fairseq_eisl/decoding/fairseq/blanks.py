@@ -57,6 +57,18 @@ def stretched(lengths: Tensor, factor: float) -> Tensor:
     return torch.where(lengths > 2, (words + 0.5).floor().long() + 2, lengths)
 
 
+def unwritten(lengths: Tensor, symbols: Any) -> Tensor:
+    """(N,) lengths, 2 or more, to (N, T) rows ``bos unk .. unk eos``, padded on the right.
+
+    ``symbols`` has the ids ``bos``, ``unk``, ``eos``, ``pad``, as fairseq's models have.
+    """
+    place = torch.arange(int(lengths.max()), device=lengths.device).unsqueeze(0)
+    tokens = torch.full_like(place, symbols.unk).expand(len(lengths), -1).clone()
+    tokens[place.ge(lengths.unsqueeze(1))] = symbols.pad
+    tokens[:, 0] = symbols.bos
+    return tokens.scatter_(1, lengths.unsqueeze(1) - 1, symbols.eos)
+
+
 def drop_blanks(hypothesis: dict, blank: int):
     """Drop the blanks of a hypothesis of fairseq's and of its history."""
     for entry in _entries(hypothesis):

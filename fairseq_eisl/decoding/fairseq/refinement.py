@@ -1,7 +1,7 @@
 """Decoding with fairseq's non-autoregressive models: lengths that fit, candidates, reranking."""
 
 from contextlib import ExitStack
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq.iterative_refinement_generator import IterativeRefinementGenerator
@@ -19,6 +19,7 @@ from .blanks import (
     drop_blanks,
     drop_repeats,
     stretched,
+    unwritten,
 )
 from .decoder_methods import held_back
 from .model_scores import unwrapped
@@ -47,6 +48,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
         remove_repeats: drop every token that repeats the one before it.
         length_factor: multiplies the number of words of every length that is tried (1 or above).
         blank: id of a symbol that is dropped after decoding, before repeats are; None for none.
+        search: further arguments of ``forward_decoder``, of models that take some.
         max_length: most tokens of a hypothesis, bos and eos included (and never more
             than the models have positions for).
 
@@ -64,6 +66,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
         max_length: Optional[int] = None,
         length_factor: float = 1.0,
         blank: Optional[int] = None,
+        search: Optional[Dict[str, Any]] = None,
         **options,
     ):
         super().__init__(*args, **options)
@@ -77,6 +80,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
         check_length_factor("--length-factor", length_factor)
         self.length_candidates, self.remove_repeats = length_candidates, remove_repeats
         self.max_length, self.length_factor, self.blank = max_length, length_factor, blank
+        self.search = search or {}
 
     @torch.no_grad()
     def generate(self, models, sample, prefix_tokens=None, constraints=None):
@@ -86,7 +90,7 @@ class RefinementGenerator(IterativeRefinementGenerator):
         own, reranker = (models[:-1], models[-1]) if self.reranking else (models, None)
         limit = self._limit(own, reranker)
         choice = self.length_candidates, self.length_factor
-        given: List[Any] = [_Bounded(model, limit, *choice) for model in own]
+        given: List[Any] = [_Bounded(model, limit, *choice, self.search) for model in own]
         with ExitStack() as stack:
             stack.callback(setattr, self, "adaptive", self.adaptive)
             stack.callback(setattr, self, "reranking", self.reranking)
@@ -222,10 +226,11 @@ class _Bounded:
         limit: most tokens of a hypothesis.
         candidates: how a length beam chooses, one of ``LENGTH_CANDIDATES``.
         factor: what the words of a length are multiplied by.
+        search: further arguments of the model's ``forward_decoder``.
     """
 
-    def __init__(self, model, limit: int, candidates: str, factor: float):
-        self._model, self._limit = model, limit
+    def __init__(self, model, limit: int, candidates: str, factor: float, search: Dict[str, Any]):
+        self._model, self._limit, self._search = model, limit, search
         self._candidates, self._factor = candidates, factor
 
     def __getattr__(self, name: str) -> Any:
@@ -262,6 +267,7 @@ class _Bounded:
 
     def forward_decoder(self, decoder_out, encoder_out, **options):
         if not isinstance(self._model, CMLMNATransformerModel):
+            options.update(self._search)
             return self._model.forward_decoder(decoder_out, encoder_out, **options)
         if decoder_out.step == 0:
             self._fixed = decoder_out.output_tokens.ne(self._model.unk)
@@ -290,13 +296,7 @@ class _Bounded:
 
     def _unwritten(self, out, lengths: Tensor):
         """``bos unk .. unk eos`` rows of (N,) lengths, clamped to what the model can hold."""
-        model = self._model
-        lengths = lengths.clamp(min=2, max=self._limit)
-        place = torch.arange(int(lengths.max()), device=lengths.device).unsqueeze(0)
-        tokens = torch.full_like(place, model.unk).expand(len(lengths), -1).clone()
-        tokens[place.ge(lengths.unsqueeze(1))] = model.pad
-        tokens[:, 0] = model.bos
-        tokens.scatter_(1, lengths.unsqueeze(1) - 1, model.eos)
+        tokens = unwritten(lengths.clamp(min=2, max=self._limit), self._model)
         scores = out.output_scores.new_zeros(tokens.shape)
         return out._replace(output_tokens=tokens, output_scores=scores)
 

@@ -28,7 +28,10 @@ from .canvas import (
 from .collect import Ends, by_seed, check_rows, known_intervals, mean, noise_said, values_of
 
 _NEEDED = ("system", "seed", "test_set", "bleu", "bleu_signature")
-_SAME = ("test_set", "noise", "arch", "model", "iterations", "length_candidates", "targets")
+_SAME = (
+    *("test_set", "noise", "arch", "model", "targets"),
+    *("iterations", "length_candidates", "search"),
+)
 
 
 class ColumnValues(NamedTuple):

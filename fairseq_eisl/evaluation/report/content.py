@@ -167,7 +167,7 @@ def _pictures(run: Run) -> List[_Picture]:
             )
         )
     else:
-        one = _first(run.rows, "length_candidates")
+        one = _first(_first(run.rows, "length_candidates"), "search")
         pictures.append(("Scores of the systems", lambda path: _compare(one, path, run.tests)))
     if several_levels(run.rows):
         pictures.append((_NOISE, lambda path: _noise(run.rows, path, run.tests)))

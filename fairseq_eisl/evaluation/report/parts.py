@@ -12,7 +12,7 @@ from ..row_checks import number
 from ..word_diff import condensed, missing_words
 from .rendering import as_html, part
 
-_ABOUT = ("arch", "noise", "test_set", "seed", "iterations", "length_candidates")
+_ABOUT = ("arch", "noise", "test_set", "seed", "iterations", "length_candidates", "search")
 _SIGNATURE = "_signature"
 
 
@@ -55,7 +55,7 @@ def significance(rows: Sequence[Row]) -> str:
     Raises:
         ValueError: a mean or margin that is no number.
     """
-    columns = ("noise", "iterations", "length_candidates")
+    columns = ("noise", "iterations", "length_candidates", "search")
     told = [name for name in columns if not _same(rows, name)]
     body = []
     for row in rows:

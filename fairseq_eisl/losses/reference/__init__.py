@@ -10,6 +10,14 @@ from .bag_of_ngrams import bag_of_ngrams_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
 from .hints import align_hint_loss, hidden_hint_loss
+from .latent import (
+    ctc_eisl_loss,
+    ctc_likelihood,
+    ctc_outputs,
+    dag_eisl_loss,
+    dag_likelihood,
+    dag_paths,
+)
 from .loss_truncation import kept_sentences
 from .nat_regularization import similarity_loss
 from .nat_slots import slot_loss
@@ -21,6 +29,12 @@ __all__ = [
     "axe_loss",
     "axe_table",
     "bag_of_ngrams_loss",
+    "ctc_eisl_loss",
+    "ctc_likelihood",
+    "ctc_outputs",
+    "dag_eisl_loss",
+    "dag_likelihood",
+    "dag_paths",
     "eisl_loss",
     "exact_autoregressive_eisl",
     "hidden_hint_loss",

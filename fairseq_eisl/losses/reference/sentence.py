@@ -89,6 +89,13 @@ def sentence_loss(
         if word_starts is not None:
             words = _words(grams, word_starts)
             starts = [s for s in starts if _is_whole(set(range(s, s + n)), words)] or starts
+        if selection == "count":
+            placed = [tuple(tokens[s : s + n]) for s in starts]
+            for s, gram in zip(starts, placed):
+                expected = torch.stack([window(n, t, s).exp() for t in places]).sum()
+                loss = -expected.clamp(max=placed.count(gram)).log()
+                total = total + weight / len(starts) * loss / (n if options.normalize else 1)
+            continue
         columns, logits_of = [], []
         for s in starts:
             divisor = n if options.normalize else 1

@@ -1,0 +1,89 @@
+"""Models with latent alignments: their likelihood, which takes the place of cross entropy, and what
+their slots say."""
+
+from typing import Dict, NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+from ..decoding.latent import ctc_ends, packed, path_of
+from ..losses import token_log_probs
+from ..losses.latent import ctc_log_likelihood, dag_log_likelihood
+from . import nat_outputs
+from .averages import candidate_statistics
+from .nat_outputs import NATOutputs
+from .sequence_output import SequenceOutput
+
+
+class LatentLikelihood(NamedTuple):
+    """Of each sentence (B,)."""
+
+    nll: Tensor
+    """In nats; an attached zero where the target needs more slots than there are."""
+    tokens: Tensor
+    """int64, the target tokens that it is of; 0 there."""
+    too_long: Tensor
+    """bool, those targets."""
+
+    def per_token(self) -> Tensor:
+        """(B,) in nats."""
+        return self.nll / self.tokens.clamp(min=1)
+
+    def log(self) -> Dict[str, Tensor]:
+        """Sums over sentences."""
+        return {
+            "nll": self.nll.detach().sum(),
+            "nll_tokens": self.tokens.sum(),
+            "too_long": self.too_long.sum(),
+        }
+
+
+def latent_likelihood(output: SequenceOutput) -> LatentLikelihood:
+    """Minus the log-likelihood of the targets, over all alignments."""
+    assert output.scores is not None and output.alignment is not None
+    logits, masks = output.scores.values, {"output_mask": output.mask}
+    masks["target_mask"] = output.target_mask
+    targets = output.targets.masked_fill(~output.target_mask, 0)
+    blank, links = output.alignment
+    if blank is not None:
+        found = ctc_log_likelihood(logits, targets, blank, **masks)
+    else:
+        assert links is not None
+        log_probs = token_log_probs(logits, targets, output.mask, output.overwritable)
+        with torch.autocast(logits.device.type, enabled=False):
+            found = dag_log_likelihood(log_probs, links, **masks)
+    # Certainly impossible, not merely unlikely: a NaN stays one.
+    too_long = found.eq(-torch.inf)
+    tokens = output.target_mask.sum(1).masked_fill(too_long, 0)
+    return LatentLikelihood(torch.where(too_long, 0.0, -found), tokens, too_long)
+
+
+def statistics(
+    outputs: NATOutputs, validation: bool, blank: Optional[int] = None
+) -> Dict[str, Tensor]:
+    """Sums to log of what the first pass writes; ``blank``: that of models without alignments."""
+    if not outputs.words.latent:
+        return nat_outputs.statistics(outputs, validation, blank)
+    if not validation:  # nothing is read in training
+        return {}
+    tokens, mask = read(outputs)
+    log = candidate_statistics(tokens, mask)
+    words = outputs.words.target_mask(outputs.symbols.pad)
+    special = outputs.symbols.special(outputs.words.targets)
+    return {**log, "target_tokens": (words & ~special).sum()}
+
+
+@torch.no_grad()
+def read(outputs: NATOutputs):
+    """(B, T) the words that the slots say, and where there are some: CTC's most likely symbols
+    merged, or the words of the path that lookahead finds."""
+    words, real = outputs.words, outputs.output_mask()
+    scores, tokens = words.logits.max(2)
+    if words.blank is not None:
+        said = ctc_ends(tokens, words.blank, real)
+    else:
+        assert words.links is not None
+        log_probs = scores.float() - words.logits.float().logsumexp(2)
+        said = path_of(words.links, log_probs, real)
+    said = said & ~outputs.symbols.special(tokens) & tokens.ne(outputs.symbols.pad)
+    return packed(tokens, said, fill=outputs.symbols.pad)

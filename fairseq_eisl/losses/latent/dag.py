@@ -1,0 +1,288 @@
+r"""EISL over directed acyclic decoders (Huang et al., ICML 2022, arXiv 2205.07459).
+
+Slots are vertices 1..L; a path begins at the first, ends at the last, and says one token at each
+vertex that it passes. With E_tu the probability to go from t to u > t, the path passes u with
+probability a_u, and says the target's n-gram at s from t on with probability c_n:
+
+.. math::
+    a_1 = 1, \quad a_u = \sum_{t<u} a_t E_{tu}, \qquad
+    h_1[t, s] = P_t(y_s), \quad h_n[t, s] = P_t(y_s) \sum_{u>t} E_{tu} h_{n-1}[u, s+1], \qquad
+    c_n[t, s] = a_t h_n[t, s].
+
+a is one solve with a unit triangular matrix, each order one product of E. Counts of n-grams over
+such a graph are those of Ma et al. (ICLR 2023, arXiv 2303.06662).
+"""
+
+from typing import Any, Iterator, NamedTuple, Sequence
+
+import torch
+from torch import Tensor
+
+from ..eisl_options import DEFAULTS, EISLOptions
+from ..eisl_terms import EISLTerms, NGramLogProbs, eisl_from_ngram_log_probs
+from ..ngrams import checked_ids, window_mask
+from ..token_log_probs import token_log_probs
+from .scaled import checked, floored_log, scaled, working
+
+_LOW = -1e30
+"""Log-probability of what is impossible: finite, so that no gradient is NaN."""
+
+
+def _transitions(links: Tensor, output_mask: Tensor) -> Tensor:
+    """(B, L, L) log-probabilities to probabilities; only those forward, between real vertices."""
+    forward = torch.ones_like(links, dtype=torch.bool).triu(1)
+    both = output_mask.unsqueeze(2) & output_mask.unsqueeze(1)
+    return links.exp().masked_fill(~(forward & both), 0.0)
+
+
+def _checked_links(links: Tensor, output_mask: Tensor):
+    batch, slots = output_mask.shape
+    if tuple(links.shape) != (batch, slots, slots):
+        raise ValueError(
+            f"links must have shape (B, L, L) = {(batch, slots, slots)}, not {tuple(links.shape)}"
+        )
+
+
+def _passing(transitions: Tensor) -> Tensor:
+    first = torch.zeros_like(transitions[:, :, :1])
+    first[:, :1] = 1.0
+    solved = torch.linalg.solve_triangular(
+        -transitions.transpose(1, 2), first, upper=False, unitriangular=True
+    )
+    return solved.squeeze(2)
+
+
+def passing_probabilities(links: Tensor, output_mask: Tensor) -> Tensor:
+    """(B, L) how likely a path passes each vertex. Their sum is the expected length.
+
+    Args:
+        links: (B, L, L) log-probabilities in nats of transitions from vertex t to u; what lies on
+            or below the diagonal, or is of vertices that are not real, is not looked at.
+        output_mask: (B, L) bool, True for real vertices, which come first.
+
+    Raises:
+        ValueError: wrong shapes.
+
+    >>> links = torch.tensor([[[0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]]]).log()
+    >>> passing_probabilities(links, torch.ones(1, 3).bool()).tolist()
+    [[1.0, 0.5, 1.0]]
+    """
+    _checked_links(links, output_mask)
+    return _passing(_transitions(links, output_mask))
+
+
+def dag_ngram_log_probs(
+    log_probs: Tensor,
+    links: Tensor,
+    targets: Tensor,
+    *,
+    output_mask: Tensor,
+    orders: Sequence[int],
+) -> Iterator[NGramLogProbs]:
+    """Log-probabilities of the target's n-grams from every vertex on.
+
+    Args:
+        log_probs: (B, L, S) log-probability in nats of ``targets[b, s]`` at vertex t, float32 or
+            float64. Vertices that are not real may hold anything finite.
+        links: (B, L, L) as of :func:`passing_probabilities`; minus infinity is allowed.
+        targets: (B, S) int64.
+        output_mask: (B, L) bool, True for real vertices, which come first.
+        orders: n, rising. Those above 4 are computed in float64.
+
+    Yields:
+        For each order that fits (B, L - n + 1, S - n + 1) log-probabilities; what is impossible is
+        a large negative number. The sum of their exponentials over vertices is the expected number
+        of the n-gram in the output. Work grows as n L L S.
+
+    Raises:
+        ValueError: wrong shapes.
+
+    >>> links = torch.tensor([[[0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]]]).log()
+    >>> log_probs = torch.full((1, 3, 2), 0.5).log()
+    >>> mask = torch.ones(1, 3).bool()
+    >>> found = dag_ngram_log_probs(
+    ...     log_probs, links, torch.tensor([[7, 8]]), output_mask=mask, orders=[2])
+    >>> next(found).log_probs.exp().squeeze(2).tolist()
+    [[0.25, 0.125]]
+    """
+    _, slots, length = checked(log_probs, targets, output_mask, output_mask.new_ones(targets.shape))
+    _checked_links(links, output_mask)
+    orders = [n for n in orders if n <= min(slots, length)]
+    if not orders:
+        return
+    log_probs = working(log_probs, orders)
+    transitions = _transitions(links.to(log_probs.dtype), output_mask)
+    passed = floored_log(_passing(transitions)).unsqueeze(2)
+    if 1 in orders:
+        yield NGramLogProbs(1, log_probs + passed, output_mask)
+    parts = scaled(log_probs, output_mask)
+    said = parts.probs
+    for n in range(2, orders[-1] + 1):
+        said = parts.probs[:, :, : length - n + 1] * torch.bmm(transitions, said[:, :, 1:])
+        if n in orders:
+            first = slice(0, slots - n + 1)
+            found = parts.log_of(said[:, first], n) + passed[:, first]
+            yield NGramLogProbs(n, found, window_mask(output_mask, n))
+
+
+def eisl_dag_terms(
+    logits: Tensor,
+    links: Tensor,
+    targets: Tensor,
+    *,
+    output_mask: Tensor,
+    target_mask: Tensor,
+    options: EISLOptions = DEFAULTS,
+    in_place: bool = False,
+    **matching: Any,
+) -> EISLTerms:
+    """EISL of a directed acyclic decoder.
+
+    Args:
+        logits: (B, L, V) of the vertices, any floating dtype.
+        links: (B, L, L) as of :func:`passing_probabilities`.
+        targets: (B, S) int64.
+        output_mask: (B, L) bool, True for real vertices, which come first.
+        target_mask: (B, S) bool, True for real tokens.
+        options: of the loss.
+        in_place: the backward may overwrite the logits.
+        matching: ``learned``, ``word_starts``, ``generator`` of
+            :func:`fairseq_eisl.losses.eisl_from_ngram_log_probs`.
+
+    Raises:
+        ValueError: wrong shapes, or ids out of range.
+
+    Two vertices, both certain to be passed, two words that are alike everywhere:
+
+    >>> mask = torch.tensor([[True, True]])
+    >>> options = EISLOptions((2,), selection="softmax", normalize=False)
+    >>> terms = eisl_dag_terms(torch.zeros(1, 2, 2), torch.zeros(1, 2, 2), torch.tensor([[0, 1]]),
+    ...                        output_mask=mask, target_mask=mask, options=options)
+    >>> round(terms.total().exp().item(), 4)
+    4.0
+    """
+    targets, target_mask = checked_ids("targets", targets, target_mask, len(logits), logits.size(2))
+    with torch.autocast(logits.device.type, enabled=False):
+        found = token_log_probs(logits, targets, output_mask, in_place)
+        ngrams = dag_ngram_log_probs(
+            found,
+            links,
+            targets,
+            output_mask=output_mask,
+            orders=options.possible_orders(min(found.size(1), targets.size(1))),
+        )
+        zero = found[:, :0].sum((1, 2)) + links[:, :0].to(found.dtype).sum((1, 2))
+        return eisl_from_ngram_log_probs(
+            ngrams,
+            targets,
+            attached_zero=zero,
+            output_length=output_mask.sum(1),
+            target_mask=target_mask,
+            options=options,
+            **matching,
+        )
+
+
+class _Graph(NamedTuple):
+    """What the programmes over paths need, without anything infinite."""
+
+    said: Tensor
+    """(B, L, S) log-probabilities of tokens at vertices."""
+    links: Tensor
+    """(B, L, L) of transitions."""
+    last: Tensor
+    """(B, 1) the last real vertex; 0 where there is none."""
+
+
+def _graph(log_probs: Tensor, links: Tensor, output_mask: Tensor) -> _Graph:
+    _checked_links(links, output_mask)
+    both = output_mask.unsqueeze(2) & output_mask.unsqueeze(1)
+    forward = torch.ones_like(both).triu(1)
+    links = links.to(log_probs.dtype).clamp(min=_LOW).masked_fill(~(both & forward), _LOW)
+    last = (output_mask.sum(1, keepdim=True) - 1).clamp(min=0)
+    return _Graph(log_probs.clamp(min=_LOW), links, last)
+
+
+def dag_log_likelihood(
+    log_probs: Tensor, links: Tensor, *, output_mask: Tensor, target_mask: Tensor
+) -> Tensor:
+    """(B,) log-likelihood of each target in nats: the sum over all paths with a vertex for each of
+    its tokens, token by token and in the log domain.
+
+    Args:
+        log_probs: (B, L, S) log-probability in nats of target token s at vertex t, float32 or
+            float64.
+        links: (B, L, L) as of :func:`passing_probabilities`; minus infinity is allowed.
+        output_mask, target_mask: (B, L) and (B, S) bool; what is real comes first.
+
+    Returns:
+        Minus infinity, without gradient, where there is no such path; a zero of the graph for a
+        target without tokens. Work and memory grow as L L S.
+
+    >>> links = torch.tensor([[[0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]]]).log()
+    >>> log_probs, mask = torch.full((1, 3, 2), 0.5).log(), torch.ones(1, 3).bool()
+    >>> dag_log_likelihood(log_probs, links, output_mask=mask, target_mask=mask[:, :2]).exp().item()
+    0.125
+    """
+    zero = log_probs[:, :0].sum((1, 2)) + links[:, :0].sum((1, 2)).to(log_probs.dtype)
+    if log_probs.size(1) == 0 or log_probs.size(2) == 0:
+        return torch.where(target_mask.any(1), -torch.inf, zero)
+    graph = _graph(log_probs, links, output_mask)
+    started = torch.full_like(graph.said[:, :, 0], _LOW)
+    started[:, 0] = 0.0
+    paths = started + graph.said[:, :, 0]
+    for s in range(1, log_probs.size(2)):
+        onward = (paths.unsqueeze(2) + graph.links).logsumexp(1) + graph.said[:, :, s]
+        paths = torch.where(target_mask[:, s : s + 1], onward, paths)
+    total = paths.gather(1, graph.last).squeeze(1)
+    total = torch.where((total > _LOW / 2) & output_mask.any(1), total, -torch.inf)
+    return torch.where(target_mask.any(1), total, zero)
+
+
+@torch.no_grad()
+def dag_best_alignment(
+    log_probs: Tensor, links: Tensor, *, output_mask: Tensor, target_mask: Tensor
+) -> Tensor:
+    """(B, S) int64: the vertex that says each target token on the most likely path; -1 for what is
+    no token, and everywhere where there is no such path.
+
+    Shapes as of :func:`dag_log_likelihood`.
+    """
+    batch, slots, length = log_probs.shape
+    missing = torch.full((batch, length), -1, dtype=torch.long, device=log_probs.device)
+    if slots == 0 or length == 0:
+        return missing
+    graph = _graph(log_probs, links, output_mask)
+    best = torch.full_like(graph.said[:, :, 0], _LOW)
+    best[:, 0] = graph.said[:, 0, 0]
+    moves = []
+    for s in range(1, length):
+        value, move = (best.unsqueeze(2) + graph.links).max(1)
+        real = target_mask[:, s : s + 1]
+        best = torch.where(real, value + graph.said[:, :, s], best)
+        moves.append(move)
+    vertex, found = graph.last, [graph.last]
+    possible = best.gather(1, vertex) > _LOW / 2
+    for s in reversed(range(1, length)):
+        vertex = torch.where(target_mask[:, s : s + 1], moves[s - 1].gather(1, vertex), vertex)
+        found.append(vertex)
+    real = target_mask & possible & output_mask.any(1, keepdim=True)
+    return torch.where(real, torch.cat(found[::-1], 1), missing)
+
+
+def dag_expected_ngrams(links: Tensor, output_mask: Tensor, n: int = 1) -> Tensor:
+    """(B,) the expected number of n-grams in the output; with ``n = 1``, its expected length.
+
+    Shapes as of :func:`passing_probabilities`.
+
+    >>> links = torch.tensor([[[0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]]]).log()
+    >>> mask = torch.ones(1, 3).bool()
+    >>> [dag_expected_ngrams(links, mask, n).item() for n in (1, 2, 3)]
+    [2.5, 1.5, 0.5]
+    """
+    _checked_links(links, output_mask)
+    transitions = _transitions(links, output_mask)
+    behind = output_mask.to(links.dtype).unsqueeze(2)
+    for _ in range(n - 1):
+        behind = torch.bmm(transitions, behind)
+    return (_passing(transitions) * behind.squeeze(2)).sum(1)

@@ -1,0 +1,130 @@
+"""``--arch dag_transformer``: a directed acyclic decoder (Huang et al., ICML 2022)."""
+
+import math
+
+import torch
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.nat import nonautoregressive_transformer
+from fairseq.modules.transformer_sentence_encoder import init_bert_params
+from torch import Tensor, nn
+
+from ..decoding.latent import path_of
+from ..losses import token_log_probs
+from ..losses.latent import dag_best_alignment
+from .latent_alignment import LatentAlignmentDecoder, LatentAlignmentModel, Written
+
+
+class Transitions(nn.Module):
+    """Where a path goes on from each vertex: attention over later vertices, of several heads that
+    are mixed by gates.
+
+    Args:
+        width: of the features, and of their positions.
+        heads: how many; ``width`` is a multiple of it.
+    """
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key = nn.Linear(2 * width, width), nn.Linear(2 * width, width)
+        self.gate = nn.Linear(2 * width, heads)
+
+    def forward(self, features: Tensor, positions: Tensor, real: Tensor) -> Tensor:
+        """(B, L, C) features and positions, (B, L) bool real vertices, to (B, L, L) float32:
+        log-probabilities in nats, minus infinity where there is no transition."""
+        both = torch.cat([features, positions.expand_as(features)], 2)
+        batch, slots, width = features.shape
+        shape = batch, slots, self.heads, width // self.heads
+        # Before the product, which half precision could not hold.
+        query = self.query(both).view(shape) / math.sqrt(shape[3])
+        scores = torch.einsum("bthc,buhc->btuh", query, self.key(both).view(shape)).float()
+        allowed = real.unsqueeze(2) & real.unsqueeze(1)
+        allowed = allowed & torch.ones_like(allowed).triu(1)
+        # The last vertex has no way on: finite numbers there, so that no gradient is NaN.
+        scores = scores.masked_fill(~allowed.unsqueeze(3), -1e9).log_softmax(2)
+        gates = self.gate(both).float().log_softmax(2).unsqueeze(2)
+        return (scores + gates).logsumexp(3).masked_fill(~allowed, -torch.inf)
+
+
+class DAGTransformerDecoder(LatentAlignmentDecoder):
+    """Vertices say words, and where a path goes on from them."""
+
+    def __init__(self, args, dictionary, embed_tokens, no_encoder_attn=False):
+        super().__init__(args, dictionary, embed_tokens, no_encoder_attn)
+        if self.embed_positions is None:
+            raise ValueError(
+                "--no-token-positional-embeddings: transitions of --arch dag_transformer need them"
+            )
+        self.transitions = Transitions(
+            self.output_projection.weight.size(1), args.decoder_attention_heads
+        )
+
+    def written(self, slots, encoder_out):
+        """The vertices are unknown words, or copies of the source (``--src-embedding-copy``)."""
+        features, _ = self.extract_features(
+            slots, encoder_out=encoder_out, embedding_copy=self.src_embedding_copy
+        )
+        real = slots.ne(self.padding_idx)
+        links = self.transitions(features, self.embed_positions(slots), real)
+        return Written(self.output_layer(features), real, links)
+
+
+@register_model("dag_transformer")
+class DAGTransformerModel(LatentAlignmentModel):
+    """Vertices say words, and a path through some of them is the output; it begins at the first
+    vertex with the start symbol and ends at the last one with the end."""
+
+    alignment = "dag"
+
+    @staticmethod
+    def add_args(parser):
+        """And what the vertices are before they are written."""
+        LatentAlignmentModel.add_args(parser)
+        parser.add_argument(
+            "--src-embedding-copy",
+            action="store_true",
+            help="copy encoder word embeddings as the initial input of the decoder",
+        )
+
+    @classmethod
+    def build_decoder(cls, args, tgt_dict, embed_tokens):
+        """The decoder, initialised as that of vanilla NAT."""
+        decoder = DAGTransformerDecoder(args, tgt_dict, embed_tokens)
+        if getattr(args, "apply_bert_init", False):
+            decoder.apply(init_bert_params)
+        return decoder
+
+    def alignment_output(self, found: Written):
+        """The transitions."""
+        return {"links": found.links}
+
+    def best_alignment(self, found: Written, tgt_tokens: Tensor):
+        """As for every model: the tokens on the best path."""
+        assert found.links is not None
+        vertices = dag_best_alignment(
+            token_log_probs(found.logits, tgt_tokens, found.real),
+            found.links,
+            output_mask=found.real,
+            target_mask=tgt_tokens.ne(self.pad),
+        )
+        slots = found.real.size(1)
+        # One column more, for tokens without a vertex.
+        expected = torch.full_like(tgt_tokens[:, :1], self.pad).repeat(1, slots + 1)
+        expected.scatter_(1, torch.where(vertices.ge(0), vertices, slots), tgt_tokens)
+        expected = expected[:, :slots]
+        return expected, expected.ne(self.pad)
+
+    def read(self, found: Written, search: str, length_penalty: float):
+        """The most likely word of each vertex on the path that the search finds."""
+        assert found.links is not None
+        scores, tokens = found.logits.float().log_softmax(2).max(2)
+        path = path_of(found.links, scores, found.real, search, length_penalty)
+        return tokens, scores, path
+
+
+@register_model_architecture("dag_transformer", "dag_transformer")
+def base_architecture(args):
+    """Base size, four vertices a source token."""
+    args.upsample_scale = getattr(args, "upsample_scale", 4)
+    args.glancing_ratio = getattr(args, "glancing_ratio", "0")
+    nonautoregressive_transformer.base_architecture(args)
