@@ -3,6 +3,7 @@ wheel in an environment where little else is."""
 
 import functools
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import fairseq_eisl
 from tests.toy import ROOT, run_process
 
 BUILD = "import sys, setuptools.build_meta as b; print(getattr(b, sys.argv[1])(sys.argv[2]))"
@@ -127,19 +129,23 @@ def link(name: str, folder: Path):
             (folder / top).symlink_to(source)
 
 
-@pytest.fixture(scope="module")
-def bare(wheel, tmp_path_factory):
-    """The folder of commands of a new environment that has torch, what torch needs, and the
-    wheel, installed with --no-deps."""
-    place = tmp_path_factory.mktemp("bare")
+def new_environment(place: Path, wheel: Path, *names: str) -> Path:
+    """The folder of commands of a new environment that has some distributions, what those need,
+    and the wheel, installed with --no-deps."""
     venv.create(place, symlinks=True, with_pip=False)
     (packages,) = place.glob("lib/python*/site-packages")
-    for name in needed_by("torch"):
+    for name in set().union(*map(needed_by, names)):
         link(name, packages)
     install = ["-m", "pip", "--python", place, "install", "-q", "--no-deps", "--no-index", wheel]
     code, output = run_process("python", *install)
     assert code == 0, output
     return place / "bin"
+
+
+@pytest.fixture(scope="module")
+def bare(wheel, tmp_path_factory):
+    """Such an environment with torch alone."""
+    return new_environment(tmp_path_factory.mktemp("bare"), wheel, "torch")
 
 
 def run(command, *words, cwd) -> subprocess.CompletedProcess:
@@ -174,7 +180,7 @@ print(fairseq_eisl.__version__)
 def test_the_losses_work_beside_torch_alone(bare, tmp_path):
     done = run(bare / "python", "-c", BESIDE_TORCH, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [importlib.metadata.version("fairseq-eisl")]
+    assert done.stdout.split() == [fairseq_eisl.__version__]
 
 
 def test_the_console_command(bare, tmp_path):
@@ -184,7 +190,7 @@ def test_the_console_command(bare, tmp_path):
     assert done.returncode == 0
     for word in ("noise", "recipes", "evaluate", "checkpoints", "user-dir"):
         assert f"\n  {word}" in done.stdout
-    version = importlib.metadata.version("fairseq-eisl")
+    version = fairseq_eisl.__version__
     assert run(command, "--version", cwd=tmp_path).stdout.split() == ["fairseq_eisl", version]
     done = run(command, "user-dir", cwd=tmp_path)
     assert done.returncode == 0 and Path(done.stdout.strip(), "tasks").is_dir()
@@ -194,6 +200,35 @@ def test_the_console_command(bare, tmp_path):
     )
     done = run(command, "nois", cwd=tmp_path)
     assert done.returncode == 2 and "choose from" in done.stderr.splitlines()[-1]
+
+
+BESIDE_TRANSFORMERS = """
+import importlib.util, sys
+assert not [name for name in ("fairseq", "torchaudio") if importlib.util.find_spec(name)]
+import torch
+from transformers import BartConfig, BartForConditionalGeneration
+import fairseq_eisl
+from fairseq_eisl.integrations.huggingface import EISLConfig, EISLTrainer
+assert fairseq_eisl.__file__.startswith(sys.prefix)
+size = dict(vocab_size=20, d_model=8, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=8,
+            decoder_ffn_dim=8, encoder_attention_heads=1, decoder_attention_heads=1)
+row = {"input_ids": torch.tensor([4, 5, 2]), "labels": torch.tensor([6, 7, 2])}
+args = EISLConfig(output_dir=sys.argv[1], max_steps=1, report_to=[], use_cpu=True,
+                  logging_steps=1, save_strategy="no", disable_tqdm=True)
+model = BartForConditionalGeneration(BartConfig(**size))
+trainer = EISLTrainer(model=model, args=args, train_dataset=[row] * 4)
+trainer.train()
+assert trainer.state.log_history[0]["eisl"] > 0
+"""
+
+
+def test_a_trainer_takes_a_step_beside_transformers_without_fairseq(wheel, tmp_path):
+    absent = [n for n in ("transformers", "accelerate") if not importlib.util.find_spec(n)]
+    if absent:
+        pytest.skip(f"needs {' and '.join(absent)}: pip install '.[huggingface]'")
+    commands = new_environment(tmp_path / "env", wheel, "torch", "transformers", "accelerate")
+    done = run(commands / "python", "-c", BESIDE_TRANSFORMERS, tmp_path / "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 # -- beside everything else ----------------------------------------------------------------
