@@ -66,7 +66,7 @@ def train(model, tokenizer, data, **settings):
 
 
 def main():
-    parser = parser_of(__doc__, ce_updates=500, eisl_updates=125)
+    parser = parser_of(__doc__, ce_updates=500, eisl_updates=150)
     parser.add_argument("--model", default="bart", choices=list(MODELS))
     args = parsed(parser)
     pairs, test = corpus(args)
@@ -104,7 +104,7 @@ def main():
         ngram=[1, 2],
         ngram_weight=[0.5, 0.5],
         max_steps=args.eisl_updates,
-        learning_rate=5e-4,
+        learning_rate=1e-3,
         warmup_steps=min(20, args.eisl_updates),
         seed=args.seed,
     )

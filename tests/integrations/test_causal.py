@@ -196,6 +196,21 @@ def test_evaluation_has_the_loss_of_training_without_noise(trainer):
 
 
 @needs_hugging_face
+def test_logits_of_evaluation_go_with_the_labels(trainer):
+    """What compute_metrics may take an accuracy of."""
+    made = trainer()
+    outputs = made.predict(made.eval_dataset)
+    model, batch = MODELS["gpt2"]().eval(), collate(prompts())
+    expected = model(batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    real = batch["attention_mask"].bool().numpy()
+    logits = (
+        outputs.predictions[0] if isinstance(outputs.predictions, tuple) else outputs.predictions
+    )
+    assert logits.shape == (*outputs.label_ids.shape, VOCABULARY)
+    assert abs(logits - expected.detach().numpy())[real].max() < 1e-3
+
+
+@needs_hugging_face
 def test_prompts_and_completions_as_text(trainer):
     """As users have them: the prompt is masked, the completion ends with the end symbol."""
     from datasets import Dataset

@@ -10,6 +10,7 @@ from trl import SFTConfig, SFTTrainer
 
 from .arguments import EISLArguments
 from .candidates import Candidate, generated
+from .loss_function import Items
 from .prompts import Prompted, prompted
 from .training import Batch, EISLTraining, Scored
 
@@ -49,6 +50,30 @@ class EISLSFTTrainer(EISLTraining, SFTTrainer):
 
     config_name = "EISLSFTConfig"
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.aux_loss_enabled:
+            raise ValueError(
+                f"router_aux_loss_coef={self.router_aux_loss_coef}: the loss that balances experts "
+                "is not added to EISL; set it to 0.0"
+            )
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: Dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Items = None,
+    ) -> Any:
+        """As of every trainer here; outputs are of the rows as they are, whose logits go with
+        ``labels``."""
+        loss = super().compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)
+        if not return_outputs:
+            return loss
+        rows = {name: inputs[name] for name in ("input_ids", "attention_mask") if name in inputs}
+        with torch.no_grad():
+            return loss, model(**rows, use_cache=False)
+
     def read_batch(self, inputs: Dict[str, Any]) -> Batch:
         """Prompts and completions, apart."""
         other = sorted(set(inputs) - _KNOWN)
@@ -70,8 +95,6 @@ class EISLSFTTrainer(EISLTraining, SFTTrainer):
             more["position_ids"] = _positions(mask)
         if "logits_to_keep" in takes and length:
             more["logits_to_keep"] = length
-        if self.aux_loss_enabled:
-            more["output_router_logits"] = True
         outputs = model(input_ids=ids, attention_mask=mask.long(), use_cache=False, **more)
         # The last token of a prompt says the first of its completion.
         logits = outputs.logits[:, outputs.logits.size(1) - length :]
