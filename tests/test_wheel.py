@@ -68,7 +68,7 @@ def tracked(*patterns: str) -> set:
 def test_the_sdist_is_the_checkout(sdist):
     with tarfile.open(sdist) as archive:
         there = {name.partition("/")[2] for name in archive.getnames()}
-    folders = ("fairseq_eisl", "configs", "scripts", "tests", "data")
+    folders = ("fairseq_eisl", "configs", "scripts", "tests", "data", "docs")
     expected = tracked(*(f"{folder}/**/*" for folder in folders)) | {
         *("README.md", "LICENSE", "CONTRIBUTING.md", "Makefile", "constraints.txt", "setup.py"),
         *("pyproject.toml", "MANIFEST.in"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 
 import torch
 from tokenizers import Tokenizer
@@ -141,5 +142,7 @@ class Scores:
         shown = ("bleu", "repetition", "length_ratio", "updates", "cpu_seconds")
         print(system, *(f"{name} {row[name]}" for name in shown), sep="  ", flush=True)
         if self.args.rows:
-            append_row(self.args.rows, {**row, **provenance(), "threads": torch.get_num_threads()})
+            libraries = {name: version(name) for name in ("transformers", "accelerate", "trl")}
+            known = {**provenance(), **libraries, "threads": torch.get_num_threads()}
+            append_row(self.args.rows, {**row, **known})
         self.started = time.process_time()
