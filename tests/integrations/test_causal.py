@@ -225,6 +225,19 @@ def test_prompts_and_completions_as_text(trainer):
 
 
 @needs_hugging_face
+def test_adapters_are_trained_alone(trainer):
+    """LoRA: forward, generation and the model's signature are those below the adapter."""
+    peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
+    config = peft.LoraConfig(target_modules=["c_attn"], task_type="CAUSAL_LM", fan_in_fan_out=True)
+    adapted = peft.get_peft_model(MODELS["gpt2"](), config)
+    update = one_update(trainer(adapted, rows=4, ngram=[1, 2], ce_factor=0.3))
+    assert update.grads and all("lora_" in name for name in update.grads)
+    whole = one_update(trainer(ngram=[1, 2], ce_factor=0.3))  # an adapter begins as none
+    for key in ("loss", "eisl", "nll", "candidate_length"):
+        assert update.log[key] == pytest.approx(whole.log[key], rel=1e-4), key
+
+
+@needs_hugging_face
 @pytest.mark.parametrize(
     "changes, message",
     [
