@@ -44,6 +44,9 @@ RULES = {
 # Single modules that may do more than their part, and why.
 EXTRA = {
     "fairseq_fixes.py": Rule({"numpy", "torch"}),  # mends them
+    # whose classes extend theirs: imported with the first use of one
+    "integrations/huggingface/seq2seq.py": Rule({"transformers"}),
+    "integrations/huggingface/causal.py": Rule({"trl"}),
     "losses/oaxe.py": Rule(set(), {"scipy"}),  # its assignment, and nothing else
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": Rule(set(), {"fairseq", "torch", ".noise"}),
@@ -206,6 +209,9 @@ def test_what_begins_with_an_underscore_stays_in_its_file():
         ("criterions/x.py", "from ..evaluation.table import format_table", True),
         ("integrations/x.py", "import transformers", True),
         ("integrations/x.py", "def f():\n    import transformers", False),
+        ("integrations/huggingface/x.py", "import transformers", True),
+        ("integrations/huggingface/seq2seq.py", "import transformers", False),
+        ("integrations/huggingface/seq2seq.py", "from ...noise import Noise", True),
         ("evaluation/table.py", "import matplotlib", True),
         ("evaluation/table.py", "def f():\n    import matplotlib", True),
         ("evaluation/table.py", "def f():\n    import torch", True),
@@ -238,17 +244,18 @@ import importlib, pathlib, pkgutil, sys
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("fairseq", "fairseq_cli"):
+        if name.split(".")[0] in ("fairseq", "fairseq_cli", "transformers", "trl"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocker())
 import fairseq_eisl
 folder = pathlib.Path(fairseq_eisl.__file__).parent
 seen = []
-for part in ("losses", "losses/reference", "noise", "decoding", "integrations"):
+for part in ("losses", "losses/reference", "noise", "decoding", "integrations",
+             "integrations/huggingface"):
     for module in sorted((folder / part).glob("*.py")):
         name = "" if module.stem == "__init__" else "." + module.stem
-        if module.stem != "__main__":
+        if module.stem not in ("__main__", "seq2seq", "causal"):
             importlib.import_module(f"fairseq_eisl.{part.replace('/', '.')}{name}")
             seen.append(part)
 assert not [m for m in sys.modules if m.split(".")[0] == "fairseq"]

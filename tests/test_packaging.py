@@ -2,7 +2,10 @@
 
 import importlib.metadata
 import re
+import sys
 
+from fairseq_eisl.common.output import program
+from fairseq_eisl.console import COMMANDS
 from tests.toy import ROOT, run_process
 
 METADATA = importlib.metadata.metadata("fairseq-eisl")
@@ -38,6 +41,22 @@ def test_python_m_has_help_and_a_version():
     assert (code, output.split()) == (0, ["fairseq_eisl", METADATA["Version"]])
     code, output = run_process("python", "-m", "fairseq_eisl", "user-dir", cwd=ROOT)
     assert code == 2 and "unrecognized arguments: user-dir" in output
+
+
+def test_the_console_has_every_command():
+    """A part that ``python -m`` runs is a word of ``fairseq-eisl``, too."""
+    parts = {path.parent.name for path in (ROOT / "fairseq_eisl").glob("*/__main__.py")}
+    assert {"noise", "recipes", "evaluation", "checkpoints"} <= parts
+    assert parts == {command.module.split(".")[0] for command in COMMANDS.values()} - {"__main__"}
+
+
+def test_what_a_command_calls_itself_is_how_it_was_started(monkeypatch):
+    for started, expected in (
+        ("/usr/bin/fairseq-eisl", "fairseq-eisl noise"),
+        ("/x/fairseq_eisl/noise/__main__.py", "python -m fairseq_eisl.noise"),
+    ):
+        monkeypatch.setattr(sys, "argv", [started, "noise"])
+        assert program("fairseq_eisl.noise", "noise") == expected
 
 
 def test_without_fairseq_python_m_says_how_to_get_it(tmp_path):

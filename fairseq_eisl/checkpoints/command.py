@@ -4,11 +4,12 @@ import argparse
 import os
 from typing import Any, List, NoReturn, Optional
 
+from ..common.output import program
 from .average import average_checkpoints
 from .files import read_checkpoint, updates_of, write_checkpoint
 from .select_checkpoints import best_checkpoints, last_checkpoints
 
-PROGRAM = "python -m fairseq_eisl.checkpoints"
+PROGRAM = program("fairseq_eisl.checkpoints", "checkpoints")
 DESCRIPTION = "Averages the model weights of fairseq checkpoints, and says how old they are."
 # Flags that only some other flag gives a sense to, as argparse names them.
 _ONLY_WITH = {

@@ -1,8 +1,31 @@
-"""Which commit the code is of, where that is known: git may be missing, or the checkout."""
+"""Where the files beside the package are, and which commit the code is of, where that is known: git
+may be missing, or the checkout."""
 
 import os
 import subprocess
 from typing import Optional
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SHARE = os.path.join(PACKAGE, "share")
+INSTALLED = os.path.isdir(_SHARE)
+"""Whether this is no checkout: only a wheel has the folder ``share``."""
+ROOT = _SHARE if INSTALLED else os.path.dirname(PACKAGE)
+"""What recipes need besides the package (configs, scripts/prepare, scripts/lib, the toy corpus) is
+below it, at the paths of the checkout."""
+
+
+def beside(path: str) -> str:
+    """The place of a file of the checkout, of the package or beside it.
+
+    >>> os.path.isfile(beside("fairseq_eisl/common/checkout.py"))
+    True
+    >>> os.path.isfile(beside("configs/base/toy.yaml"))
+    True
+    """
+    first, _, rest = path.partition("/")
+    if first == os.path.basename(PACKAGE):
+        return os.path.join(PACKAGE, *rest.split("/"))
+    return os.path.join(ROOT, *path.split("/"))
 
 
 def git_commit(folder: str) -> str:

@@ -4,6 +4,19 @@ import os
 import sys
 from typing import Callable
 
+CONSOLE = "fairseq-eisl"
+"""The command that an installation puts on PATH."""
+
+
+def program(module: str, command: str) -> str:
+    """What a command calls itself in its help and errors: as it was started.
+
+    >>> program("fairseq_eisl.noise", "noise")
+    'python -m fairseq_eisl.noise'
+    """
+    started = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return f"{CONSOLE} {command}" if started == CONSOLE else f"python -m {module}"
+
 
 def run_command(main: Callable[[], int], name: str) -> int:
     """The exit status of a command that prints.

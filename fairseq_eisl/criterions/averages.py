@@ -3,10 +3,10 @@
 import math
 from typing import Any, Dict, Iterable, List
 
-import torch
 from fairseq import utils
 from fairseq.logging import metrics
-from torch import Tensor
+
+from ..decoding import candidate_statistics as candidate_statistics  # also from here
 
 STATISTICS = (
     *("ce", "nll_loss", "ppl", "repetition", "candidate_length", "target_length"),
@@ -74,14 +74,6 @@ def log_other_parts(sums: Sums):
         sums.average("target_length", sums.total("target_tokens"), sentences, round=2)
     repeats = 100.0 * sums.total("candidate_repeats")
     sums.average_if_any("repetition", repeats, sums.total("candidate_tokens"), round=2)
-
-
-@torch.no_grad()
-def candidate_statistics(tokens: Tensor, mask: Tensor) -> Dict[str, Tensor]:
-    """Counts of (B, T) candidate tokens where the mask is True, and of those among them that
-    repeat the one before."""
-    same = tokens[:, 1:].eq(tokens[:, :-1]) & mask[:, 1:] & mask[:, :-1]
-    return {"candidate_tokens": mask.sum(), "candidate_repeats": same.sum()}
 
 
 def _forget_if_empty(name: str):

@@ -3,7 +3,7 @@
 No beam and no search: one greedy or sampled output a sentence, as long as its target at most.
 """
 
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Dict, NamedTuple, Optional
 
 import torch
 from torch import Tensor
@@ -26,6 +26,14 @@ class Candidates(NamedTuple):
     """(B, T) int64 decoder input that predicts ``tokens``."""
     mask: Tensor
     """(B, T) bool, True for candidate positions."""
+
+
+@torch.no_grad()
+def candidate_statistics(tokens: Tensor, mask: Tensor) -> Dict[str, Tensor]:
+    """Counts of (B, T) candidate tokens where the mask is True, and of those among them that
+    repeat the one before."""
+    same = tokens[:, 1:].eq(tokens[:, :-1]) & mask[:, 1:] & mask[:, :-1]
+    return {"candidate_tokens": mask.sum(), "candidate_repeats": same.sum()}
 
 
 @torch.no_grad()

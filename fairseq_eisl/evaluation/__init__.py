@@ -4,4 +4,6 @@
 pictures alone; neither fairseq nor torch.
 """
 
-PROGRAM = "python -m fairseq_eisl.evaluation"
+from ..common.output import program
+
+PROGRAM = program("fairseq_eisl.evaluation", "evaluate")

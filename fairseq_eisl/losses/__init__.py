@@ -1,6 +1,7 @@
 """Losses in plain PyTorch; nothing here needs fairseq."""
 
 from .eisl import (
+    IGNORE_INDEX,
     EISLLoss,
     eisl_feature_terms,
     eisl_log_prob_terms,
@@ -20,6 +21,7 @@ from .nat_slots import SPECIALS, Slots, SlotTerms, slot_terms
 from .token_log_probs import may_overwrite, token_log_probs
 
 __all__ = [
+    "IGNORE_INDEX",
     "SPECIALS",
     "EISLLoss",
     "EISLOptions",

@@ -13,6 +13,9 @@ from .ngrams import check_mask, checked_ids
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
 
+IGNORE_INDEX = -100
+"""Of torch's losses: the id of labels that are none."""
+
 
 def eisl_logit_terms(
     logits: Tensor, targets: Tensor, *, in_place: bool = False, **matching: Any
@@ -81,6 +84,14 @@ def _terms(
     return eisl_from_log_probs(log_probs, targets, **matching)
 
 
+def _not_ignored(targets: Tensor, target_mask: Optional[Tensor], ignore_index: int) -> Tensor:
+    """(B, S) bool, the real tokens that are not ``ignore_index``."""
+    real = targets.ne(ignore_index)
+    if target_mask is None:
+        return real
+    return check_mask("target_mask", target_mask, tuple(targets.shape), targets.device) & real
+
+
 def eisl_loss(
     logits: Tensor,
     targets: Tensor,
@@ -97,6 +108,7 @@ def eisl_loss(
     reduction: str = "mean",
     word_starts: Optional[Tensor] = None,
     generator: Seeds = None,
+    ignore_index: int = IGNORE_INDEX,
 ) -> Tensor:
     r"""Edit-Invariant Sequence Loss: each target n-gram against all output positions.
 
@@ -133,6 +145,8 @@ def eisl_loss(
         generator: source of the Gumbel noise: a ``torch.Generator``, or int64 seeds
             (B,), one a sentence, which make a sentence's noise independent of the
             batch it stands in.
+        ignore_index: targets with this id are no tokens, as in torch's losses; no n-gram
+            reaches across them. With a ``target_mask``, a token must be real for both.
 
     Returns:
         The loss in nats (per token if ``normalize``): a scalar, or (B,). float32
@@ -153,8 +167,8 @@ def eisl_loss(
     """
     check_reduction(reduction)
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
-    masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
-    masks["word_starts"] = word_starts
+    masks: Dict[str, Any] = {"output_mask": output_mask, "word_starts": word_starts}
+    masks["target_mask"] = _not_ignored(targets, target_mask, ignore_index)
     terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
     return reduce_sentences(terms.total(), reduction)
 
@@ -170,13 +184,19 @@ class EISLLoss(nn.Module):
     0.6931
     """
 
-    def __init__(self, *options: Any, reduction: str = "mean", **named_options: Any):
+    def __init__(
+        self,
+        *options: Any,
+        reduction: str = "mean",
+        ignore_index: int = IGNORE_INDEX,
+        **named_options: Any,
+    ):
         super().__init__()
         if len(options) > len(fields(EISLOptions)):  # as the last of the positional ones
             options, reduction = options[:-1], options[-1]
         check_reduction(reduction)
         self.options = EISLOptions(*options, **named_options)
-        self.reduction = reduction
+        self.reduction, self.ignore_index = reduction, ignore_index
 
     def forward(
         self,
@@ -189,10 +209,10 @@ class EISLLoss(nn.Module):
     ) -> Tensor:
         """Shapes and result as :func:`eisl_loss`."""
         options = self.options if self.training else self.options.without_noise()
-        masks: Dict[str, Any] = {"output_mask": output_mask, "target_mask": target_mask}
-        masks["word_starts"] = word_starts
+        masks: Dict[str, Any] = {"output_mask": output_mask, "word_starts": word_starts}
+        masks["target_mask"] = _not_ignored(targets, target_mask, self.ignore_index)
         terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
         return reduce_sentences(terms.total(), self.reduction)
 
     def extra_repr(self) -> str:
-        return f"{self.options}, reduction={self.reduction!r}"
+        return f"{self.options}, reduction={self.reduction!r}, ignore_index={self.ignore_index}"

@@ -5,13 +5,14 @@ import sys
 import time
 from typing import Iterable, List, Optional, Set, TextIO
 
+from ..common.output import program
 from ..common.text_lines import lines_of
 from .operators import Context, example_rng
 from .segmentation import detect_scheme, is_number, is_padding_word
 from .spec import KINDS, parse_noise
 from .words import whole_words
 
-PROGRAM = "python -m fairseq_eisl.noise"
+PROGRAM = program("fairseq_eisl.noise", "noise")
 DESCRIPTION = """\
 Corrupts a text from standard input to standard output, one sentence a line,
 words separated by spaces. Line i of the output depends on (seed, i) alone, and

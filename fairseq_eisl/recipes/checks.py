@@ -6,6 +6,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Set
 
 from omegaconf import DictConfig, OmegaConf
 
+from ..common.checkout import beside
 from ..common.run_files import ROW_COLUMNS
 from ..evaluation.metrics.registry import registered
 from .errors import RecipeError
@@ -13,7 +14,6 @@ from .recipe import (
     FILE_FLAGS,
     NOISY_TASKS,
     REFINING_TASKS,
-    ROOT,
     Corpus,
     Device,
     Pieces,
@@ -89,9 +89,10 @@ def _check_data(recipe: DictConfig):
     data = recipe.data
     if not re.fullmatch(r"[\w.+-]+", recipe.name) or recipe.name.startswith((".", "-")):
         yield "name", f"letters, digits, and ._+- are needed, not {recipe.name!r}"
-    scripts = os.path.join(ROOT, "scripts", "prepare")
+    scripts = beside("scripts/prepare")
     if not os.path.isdir(scripts):
-        yield "data.prepare", f"recipes need a checkout of the repository; {ROOT} is none"
+        what = f"there is no folder {scripts}, which a checkout and an installed wheel have"
+        yield "data.prepare", what
         return
     names = [name[:-3] for name in os.listdir(scripts) if name.endswith(".sh")]
     known = sorted(name for name in names if not name.startswith(("encode_", "bart_")))

@@ -8,8 +8,9 @@ from typing import List, Optional
 
 from omegaconf import DictConfig
 
+from ..common.checkout import INSTALLED, ROOT, beside
 from ..common.matplotlib_check import why_no_pictures
-from ..common.output import drop_output
+from ..common.output import drop_output, program
 from ..common.run_files import ROWS, UNTUNED
 from . import sweep as sweeps
 from . import sweep_jobs, sweep_results, tune
@@ -17,20 +18,23 @@ from .opening import Opened, open_recipe, open_recipes
 from .processes import Stopped, stopping
 from .progress import be_quiet, say
 from .runner import Runner, as_text, write_whole
-from .schema import ROOT, RecipeError, run_name
+from .schema import RecipeError, run_name
 from .stage import shell
 
 DESCRIPTION = """\
 Runs an experiment that a YAML file describes, with the stock commands of fairseq:
 prepare, preprocess, train, (average), generate, score. Finished stages are skipped, a
 killed run goes on where it was, a changed setting runs what depends on it again.
+
+A CONFIG that is not in the current folder is looked for among those of this package, which lie in
+  {configs}
 """
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m fairseq_eisl.recipes",
-        description=DESCRIPTION,
+        prog=program("fairseq_eisl.recipes", "recipes"),
+        description=DESCRIPTION.format(configs=beside("configs")),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -46,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         part.add_argument(
             "--runs",
-            default=os.path.join(ROOT, "runs"),
+            default="runs" if INSTALLED else os.path.join(ROOT, "runs"),
             metavar="DIR",
             help="where results go; recipes with one folder share the stages in which they agree "
             "(default: %(default)s)",
@@ -108,6 +112,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     part.set_defaults(action=_sweep)
     return parser
+
+
+def _found(config: str) -> str:
+    """A CONFIG; one that is not here, such as configs/text/small.yaml, is looked for among those
+    of this package."""
+    ours = beside(os.path.normpath(config))
+    return ours if not os.path.exists(config) and os.path.isfile(ours) else config
 
 
 def _plan(args) -> int:
@@ -247,6 +258,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     be_quiet(getattr(args, "quiet", False))
+    args.config = _found(args.config)
     try:
         with stopping():
             code = args.action(args)

@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 from .commands import build
 from .errors import RecipeError
 from .flag_places import place
+from .placeholders import PLACES
 from .processes import captured
 from .schema import ROOT, Device, load
 from .stage import Stage
@@ -56,7 +57,7 @@ def check_flags(recipes: List[List[Stage]]) -> dict:
     """What fairseq's parsers say about the commands of several recipes (see ``flag_check``)."""
     commands = []
     for number, stages in enumerate(recipes):
-        folders = {**{stage.name: stage.name for stage in stages}, "root": ROOT, "out": "out"}
+        folders = {**{stage.name: stage.name for stage in stages}, **PLACES, "out": "out"}
         for stage in stages:
             commands += [[number, stage.name, line] for line in stage.lines(folders)]
     path = ROOT + os.pathsep + os.environ.get("PYTHONPATH", "")

@@ -4,10 +4,12 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Dict, Tuple, Union
 
+from ..common.checkout import PACKAGE, ROOT
+
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder of the stage of that name, or ``OUT`` or ``CHECKOUT``."""
+    """The folder of the stage of that name, or ``OUT``, ``CHECKOUT`` or ``PLUGIN``."""
 
     name: str
 
@@ -50,7 +52,11 @@ def folder(stage: str) -> Deferred:
 OUT = folder("out")
 """The folder of the stage that has the command."""
 CHECKOUT = folder("root")
+"""What has scripts and configs: the checkout, or in a wheel the folder ``share`` of the package."""
+PLUGIN = folder("package")
 """Where this package lies."""
+PLACES = {"root": ROOT, "package": PACKAGE}
+"""The places of these two."""
 
 
 def filled(content: Any, folders: Dict[str, str]) -> Any:

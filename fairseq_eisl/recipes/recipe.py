@@ -1,15 +1,10 @@
 """What a recipe holds, and what follows from it alone."""
 
-import os
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Dict, List, Mapping, Optional
 
 from omegaconf import MISSING, DictConfig
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-"""The checkout: recipes name scripts and configs of it."""
-
 
 NOISY_TASKS = ("noisy_translation", "noisy_translation_lev")
 """The tasks that noise their training targets."""

@@ -10,13 +10,13 @@ from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
-from ..common.checkout import git_commit
+from ..common.checkout import PACKAGE, ROOT, git_commit
 from ..common.run_files import REPORT
-from .placeholders import filled
+from .placeholders import PLACES, filled
 from .placeholders import folder as folder_of
 from .processes import captured, supervised
 from .progress import Progress, duration, say
-from .schema import ROOT, RecipeError
+from .schema import RecipeError
 from .stage import Stage, shell
 from .stage_cache import StageCache, mend_last_checkpoint
 
@@ -43,7 +43,7 @@ class Runner:
     def folders(self, stage: Optional[Stage] = None) -> Dict[str, str]:
         """What the placeholders of the commands stand for; ``stage`` is still at work."""
         found = {each.name: self.path(each.name) for each in self.stages}
-        found["root"] = ROOT
+        found.update(PLACES)
         if stage is not None:
             found["out"] = self.path(stage.name) + ".part"
         return found
@@ -144,7 +144,7 @@ class Runner:
         return {
             "stage": stage.name,
             "key": self.keys[stage.name],
-            "commit": git_commit(os.path.join(ROOT, "fairseq_eisl")),
+            "commit": git_commit(PACKAGE),
             "commands": [shell(line) for line in lines],
             "seconds": seconds,
             "threads": threads(),

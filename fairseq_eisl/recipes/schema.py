@@ -9,11 +9,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ..common.checkout import ROOT
 from ..common.run_files import ROW_COLUMNS
 from .checks import check
 from .errors import RecipeError
 from .recipe import (
-    ROOT,
     Corpus,
     Device,
     Pieces,

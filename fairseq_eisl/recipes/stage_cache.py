@@ -142,11 +142,17 @@ def _is_whole(path: str) -> bool:
         return False
 
 
+_SPELLINGS = {"package": "{root}/fairseq_eisl"}  # as it was before there were wheels
+
+
 def _spelt(content: Any) -> Any:
     """Commands and files as they have always been hashed: a folder is ``{name}``, and a brace is
     two of them. Spelt otherwise, stages that are done would be run again."""
     if isinstance(content, Deferred):
-        return "".join(_spelt(p) if isinstance(p, str) else f"{{{p.name}}}" for p in content.parts)
+        return "".join(
+            _spelt(p) if isinstance(p, str) else _SPELLINGS.get(p.name, f"{{{p.name}}}")
+            for p in content.parts
+        )
     if isinstance(content, str):
         return content.replace("{", "{{").replace("}", "}}")
     if isinstance(content, dict):

@@ -5,7 +5,7 @@ import importlib
 import pytest
 import torch
 
-from fairseq_eisl.losses import eisl_loss
+from fairseq_eisl.losses import EISLLoss, eisl_loss
 from fairseq_eisl.losses.position_selection import CHOICES, SELECTION_ON
 from tests.devices import DEVICES
 from tests.losses.eisl_cases import example, prefix_mask
@@ -60,6 +60,32 @@ def test_padding_never_matters(garbage, selection, device):
         assert_near(same, losses, torch.float64, "value")
         assert_near(wide_grad[:, :7], grad, torch.float64, "gradient")
         assert not wide_grad[:, 7:].any()
+
+
+@pytest.mark.parametrize("ignored", [-100, 4])
+def test_ignored_targets_are_masked_ones(ignored):
+    """As torch's losses have it, in the function and in the module, with and without a mask."""
+    case = example(selection="softmax")
+    more = {"ignore_index": ignored, "output_mask": case.output_mask}
+    real = case.target_mask & case.targets.ne(4)
+    real[0, 2] = False  # a gap, across which no n-gram reaches
+    targets = case.targets.masked_fill(~real, ignored)
+    expected = eisl_loss(
+        case.logits,
+        targets,
+        output_mask=case.output_mask,
+        target_mask=real,
+        selection="softmax",
+        ignore_index=-1,
+        reduction="none",
+    )
+    loss = EISLLoss(selection="softmax", reduction="none", ignore_index=ignored)
+    for mask in (None, torch.ones_like(real)):
+        given = {**more, "selection": "softmax", "reduction": "none", "target_mask": mask}
+        assert torch.equal(eisl_loss(case.logits, targets, **given), expected)
+        assert torch.equal(loss(case.logits, targets, case.output_mask, mask), expected)
+    nothing = eisl_loss(case.logits.requires_grad_(), torch.full_like(targets, ignored), **more)
+    assert nothing.item() == 0 and nothing.requires_grad
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -5,6 +5,7 @@ from typing import List
 from omegaconf import DictConfig
 
 from ..errors import RecipeError
+from ..placeholders import PLACES
 from ..recipe import Corpus, Device, trainings
 from ..stage import Stage
 from . import data, generate, train
@@ -50,8 +51,8 @@ def _translations(
 def _check_names(recipe: DictConfig, stages: List[Stage]):
     """Refuse a training with the name of something else, and one that nothing uses."""
     distils = any(part.corpus == Corpus.distilled for part in recipe.train.values())
-    # "root" and "out" are folders of every command.
-    names = ["root", "out", *(stage.name for stage in stages)]
+    # These and "out" are folders of every command.
+    names = [*PLACES, "out", *(stage.name for stage in stages)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise RecipeError(

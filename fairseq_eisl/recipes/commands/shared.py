@@ -5,10 +5,11 @@ from typing import Dict, Optional, Tuple
 
 from omegaconf import DictConfig
 
-from ..placeholders import CHECKOUT, Deferred, Word
-from ..recipe import ROOT, Pieces
+from ...common.checkout import beside
+from ..placeholders import CHECKOUT, PLUGIN, Deferred, Word
+from ..recipe import Pieces
 
-USER_DIR: Tuple[Word, ...] = ("--user-dir", CHECKOUT / "fairseq_eisl")
+USER_DIR: Tuple[Word, ...] = ("--user-dir", PLUGIN)
 # --required-batch-size-multiple 1: fairseq's default of 8 drops the last sentences of a set.
 EVERY = {"required-batch-size-multiple": 1}
 REMOVE = {Pieces.none: None, Pieces.sentencepiece: "sentencepiece", Pieces.gpt2: None}
@@ -31,7 +32,7 @@ _RUNS: Dict[str, Tuple[str, ...]] = {
 def script(name: str) -> Tuple[Deferred, Tuple[str, ...]]:
     """A script of scripts/prepare as a word of a command, and the files on which it depends."""
     files = (f"scripts/prepare/{name}", *_RUNS.get(name, ()))
-    return CHECKOUT / f"scripts/prepare/{name}", tuple(os.path.join(ROOT, file) for file in files)
+    return CHECKOUT / f"scripts/prepare/{name}", tuple(map(beside, files))
 
 
 def files_in(folder: Optional[str]) -> Tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""EISL in trainers of other libraries; nothing here needs fairseq."""

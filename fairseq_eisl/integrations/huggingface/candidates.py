@@ -1,0 +1,96 @@
+"""Candidates by ``model.generate``, whose caches are its own business."""
+
+from typing import Any, Dict, List, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Candidate(NamedTuple):
+    """(B, T) int64 tokens that a model says, and (B, T) bool which of them count."""
+
+    tokens: Tensor
+    mask: Tensor
+
+
+@torch.no_grad()
+def generated(
+    model: Any, inputs: Dict[str, Tensor], *, given: int, limit: Tensor, sample: bool
+) -> Candidate:
+    """Greedy or sampled outputs of a model in evaluation mode, each as long as its target at most.
+
+    Of the model's own settings for generation, the special tokens count, and which tokens it may
+    say; not its beams, penalties and lengths.
+
+    Args:
+        model: with ``generate`` and ``generation_config``; its mode is as before afterwards.
+        inputs: of ``generate``.
+        given: how many tokens of what ``generate`` returns are not generated: 1 for the start
+            symbol of a decoder beside an encoder, else the width of the prompts.
+        limit: (B,) int64 the most tokens of each candidate.
+        sample: draw from the model's distribution, with torch's global generator.
+    """
+    longest = max(1, int(limit.max()))
+    mode = model.training
+    model.eval()
+    try:
+        config = _config(model.generation_config, given, longest, sample)
+        tokens = model.generate(**inputs, generation_config=config)[:, given : given + longest]
+    finally:
+        model.train(mode)
+    return Candidate(tokens, counted(tokens, limit, _ids(model.generation_config.eos_token_id)))
+
+
+def counted(tokens: Tensor, limit: Tensor, ends: List[int]) -> Tensor:
+    """(B, T) bool: the tokens up to the first end symbol, and within the limit.
+
+    >>> tokens = torch.tensor([[5, 2, 1], [5, 6, 7]])
+    >>> counted(tokens, torch.tensor([3, 2]), [2]).tolist()
+    [[True, True, False], [True, True, False]]
+    """
+    within = torch.arange(tokens.size(1), device=tokens.device) < limit.unsqueeze(1)
+    end = torch.zeros_like(within)
+    for token in ends:
+        end = end | tokens.eq(token)
+    return within & (end.long().cumsum(1) - end.long()).eq(0)
+
+
+def _config(own: Any, given: int, longest: int, sample: bool) -> Any:
+    """What ``generate`` is to do; what is None here it takes from the model's own settings."""
+    from transformers import GenerationConfig
+
+    ends = _ids(own.eos_token_id)
+    config = GenerationConfig(
+        do_sample=sample,
+        num_beams=1,
+        num_return_sequences=1,
+        min_length=0,
+        repetition_penalty=1.0,
+        encoder_repetition_penalty=1.0,
+        no_repeat_ngram_size=0,
+        encoder_no_repeat_ngram_size=0,
+        use_cache=True,
+        return_dict_in_generate=False,
+    )
+    if sample:
+        config.temperature, config.top_k, config.top_p, config.typical_p = 1.0, 0, 1.0, 1.0
+    # An end that is forced at the last position would be the candidate's: it comes one later.
+    steps = longest + (own.forced_eos_token_id is not None)
+    # Either is a limit, and generate complains about both.
+    if own.max_new_tokens is None:
+        config.max_length = given + steps
+    else:
+        config.max_new_tokens = steps
+    pad = own.pad_token_id
+    if pad is None and ends:
+        config.pad_token_id = ends[0]
+    elif pad is not None and pad not in ends:  # no model says it
+        config.suppress_tokens = [*(own.suppress_tokens or []), pad]
+    return config
+
+
+def _ids(given: Any) -> List[int]:
+    """One id, several or none, as a list."""
+    if given is None:
+        return []
+    return [int(given)] if isinstance(given, int) else [int(one) for one in given]

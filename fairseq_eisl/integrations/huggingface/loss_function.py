@@ -1,0 +1,131 @@
+"""EISL of a stock ``Trainer``, as its ``compute_loss_func``, and what the trainers here share."""
+
+from typing import Any, Optional, Tuple, Union
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...losses import IGNORE_INDEX, EISLOptions, eisl_logit_terms
+from ...losses.random_numbers import Seeds, fold
+
+Items = Union[Tensor, int, None]
+
+
+def eisl_compute_loss(
+    outputs: Any,
+    labels: Tensor,
+    num_items_in_batch: Items = None,
+    *,
+    ce_factor: float = 0.0,
+    label_smoothing: float = 0.0,
+    shift: Optional[bool] = None,
+    generator: Seeds = None,
+    **options: Any,
+) -> Tensor:
+    """EISL with the target as the candidate: teacher forcing.
+
+    For ``Trainer(compute_loss_func=...)``. A loss function sees neither the model nor its inputs,
+    so it cannot decode a candidate; :class:`EISLTrainer` does. Options go in with
+    ``functools.partial(eisl_compute_loss, ngrams=(1, 2), weights=(0.8, 0.2))``.
+    A ``label_smoothing_factor`` of the training arguments does nothing beside a loss function;
+    ``label_smoothing`` here does.
+
+    Args:
+        outputs: of the model, with ``logits`` (B, L, V).
+        labels: (B, L) int64, not shifted, -100 where there is none, as the trainer has them.
+        num_items_in_batch: the number of labels of the whole accumulated batch on all processes;
+            of this batch, if None.
+        ce_factor: factor of the cross entropy that is added to EISL.
+        label_smoothing: of the cross entropy.
+        shift: whether position t has the scores of label t + 1, as in decoder-only models; if
+            None, it does where the outputs have none of an encoder.
+        generator: of the Gumbel noise, as of ``eisl_loss``. Without gradient (evaluation) there
+            is none.
+        options: of ``EISLOptions``: ``ngrams``, ``weights``, ``selection``, ...
+
+    Returns:
+        A scalar in nats: the sum over sentences of their loss per token times their number of
+        labels, divided by ``num_items_in_batch``. What a trainer accumulates from several batches
+        is the mean over all their labels.
+
+    Raises:
+        ValueError: no logits or labels, or unknown options.
+
+    >>> from types import SimpleNamespace
+    >>> outputs = SimpleNamespace(logits=torch.zeros(2, 3, 5), encoder_last_hidden_state=None)
+    >>> labels = torch.tensor([[1, 2, 3], [4, -100, -100]])
+    >>> round(eisl_compute_loss(outputs, labels, ngrams=(1,)).item(), 4)  # log 5
+    1.6094
+    """
+    logits = (
+        outputs.get("logits") if isinstance(outputs, dict) else getattr(outputs, "logits", None)
+    )
+    if logits is None or labels is None:
+        missing = "outputs have no logits" if logits is None else "there are no labels"
+        raise ValueError(f"eisl_compute_loss: {missing}")
+    if shift is None:
+        shift = not hasattr(outputs, "encoder_last_hidden_state")
+    if shift:
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    chosen = EISLOptions(**options)
+    mask = labels.ne(IGNORE_INDEX)
+    terms = eisl_logit_terms(
+        logits,
+        labels,
+        output_mask=mask,
+        target_mask=mask,
+        options=chosen if torch.is_grad_enabled() else chosen.without_noise(),
+        generator=generator,
+    )
+    total = (terms.total() * mask.sum(1)).sum()
+    if ce_factor > 0:
+        smoothed, _ = cross_entropy(logits, labels, label_smoothing)
+        total = total + ce_factor * smoothed.sum()
+    return total / number_of_items(num_items_in_batch, mask)
+
+
+def number_of_items(num_items_in_batch: Items, mask: Tensor) -> Tensor:
+    """What a sum over labels is divided by, 1 or more: the labels of the whole batch, or of this
+    one, which the mask is of."""
+    number = mask.sum() if num_items_in_batch is None else num_items_in_batch
+    return torch.as_tensor(number, device=mask.device).clamp(min=1)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
+    """(B,) label-smoothed cross entropy and (B,) negative log-likelihood in nats, summed over the
+    labels of a sentence; logits (B, L, V) of labels (B, L), -100 where there is none.
+
+    >>> cross_entropy(torch.zeros(1, 2, 2), torch.tensor([[1, -100]]), 0.0)[1]
+    tensor([0.6931])
+    """
+    by_position = logits.float().transpose(1, 2)
+    nll = functional.cross_entropy(
+        by_position, labels, ignore_index=IGNORE_INDEX, reduction="none"
+    ).sum(1)
+    if not smoothing:
+        return nll, nll
+    smoothed = functional.cross_entropy(
+        by_position,
+        labels,
+        ignore_index=IGNORE_INDEX,
+        reduction="none",
+        label_smoothing=smoothing,
+    )
+    return smoothed.sum(1), nll
+
+
+def target_seeds(targets: Tensor, mask: Tensor, *salt: int) -> Tensor:
+    """(B,) int64 seeds of sentences that nothing else of their batch changes.
+
+    A trainer does not say which example a sentence is, so the seed is a hash of the target. The
+    noise therefore is the same however a batch is split over updates or processes.
+
+    >>> two = torch.tensor([[5, 6, 7], [6, 5, 0]])
+    >>> mask = torch.tensor([[True, True, True], [True, True, False]])
+    >>> torch.equal(target_seeds(two, mask, 1)[1:], target_seeds(two[1:, :2], mask[1:, :2], 1))
+    True
+    """
+    place = torch.arange(targets.size(1), device=targets.device) << 32
+    mixed = fold(targets.masked_fill(~mask, 0) + place).masked_fill(~mask, 0)
+    return fold(mixed.sum(1), *salt)
