@@ -54,6 +54,21 @@ class NGramLogProbs(NamedTuple):
     """(B, P) bool, the places where an n-gram may stand."""
 
 
+class NGramPositions(NamedTuple):
+    """Where the target's n-grams of one order are matched: P places, S' n-grams."""
+
+    scores: Tensor
+    """(B, P, S') log g in nats; 0 where either is not real."""
+    weights: Tensor
+    """(B, P, S') q, which sums to one over the real places."""
+    places: Tensor
+    """(B, P) bool, the places where an n-gram may stand."""
+    grams: Tensor
+    """(B, S') bool, the n-grams that count."""
+    entropy: Tensor
+    """(B, S') of q in nats, without gradient."""
+
+
 class Sentences(NamedTuple):
     """A batch of targets, checked, and what else is known of each sentence."""
 
@@ -268,6 +283,16 @@ def _order_terms(
     order: NGramLogProbs, sentences: Sentences, options: EISLOptions
 ) -> Tuple[Tensor, Tensor]:
     """(B,) L_n in nats and the mean entropy of the selection, of one order."""
+    found = select_for_order(order, sentences, options)
+    count = found.grams.sum(1).clamp(min=1)
+    loss = -(found.weights * found.scores).sum((1, 2)) / count
+    return loss, found.entropy.masked_fill(~found.grams, 0.0).sum(1) / count
+
+
+def select_for_order(
+    order: NGramLogProbs, sentences: Sentences, options: EISLOptions
+) -> NGramPositions:
+    """Where the n-grams of one order are matched, of checked arguments."""
     n, log_probs, places = order
     grams = window_mask(sentences.target_mask, n)
     if sentences.learned is not None:
@@ -291,6 +316,4 @@ def _order_terms(
         noise=noise,
         multiplicity=counts,
     )
-    count = grams.sum(1).clamp(min=1)
-    loss = -(q * scores).sum((1, 2)) / count
-    return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count
+    return NGramPositions(scores, q, places, grams, entropy)

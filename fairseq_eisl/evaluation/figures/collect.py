@@ -74,3 +74,9 @@ def mean(values: Sequence[float]) -> float:
 def noise_said(noise: str) -> str:
     """For a title; nothing where there is none."""
     return f"noise {noise}" if noise else ""
+
+
+def said_of(row: Row) -> List[str]:
+    """For a title: the data, the sentences and the model of a row of an analysis."""
+    sentences = f"{row['sentences']} sentences of {row['subset']}"
+    return [*filter(None, [row.get("title", "")]), sentences, f"model {row['checkpoint']}"]
