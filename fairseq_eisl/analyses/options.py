@@ -211,7 +211,8 @@ def finish(
 ) -> None:
     """Print the columns ``shown``, append the rows and draw them, where that is wanted."""
     origin = {"command": shlex.join(args.argv), **provenance()}
-    texts = [{key: str(value) for key, value in {**row, **origin}.items()} for row in rows]
+    # What a row knows of its making, as one that was scored does, stays.
+    texts = [{key: str(v) for key, v in {**row, **origin, **row}.items()} for row in rows]
     print(text_table(texts, shown))
     if args.rows is not None:
         with naming(f"--rows {args.rows}", args.rows):
