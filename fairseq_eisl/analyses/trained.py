@@ -9,8 +9,6 @@ from fairseq import checkpoint_utils, utils
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.nat import FairseqNATModel
 
-from .. import register
-
 
 class Trained(NamedTuple):
     """A model of a checkpoint, in evaluation mode."""
@@ -36,7 +34,6 @@ def load_trained(
     Raises:
         OSError, ValueError: no such checkpoint or data, or a model of another kind.
     """
-    register()
     if user_dir is not None:
         utils.import_user_module(Namespace(user_dir=user_dir))
     # Noise is put on clean targets here; and what validation would decode with is not needed.

@@ -1,6 +1,6 @@
 """How losses grow with edits of the targets, from rows of ``analyses sensitivity``."""
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ...common.rows import Row, check_columns
 from ..row_checks import number, only
@@ -76,9 +76,9 @@ def draw_sensitivity(data: Sensitivity, path: str) -> None:
             place = level_places(axis, sorted({level for at in lines.values() for level in at}))
             for name, at in lines.items():
                 levels = sorted(at)
-                look = {"linewidth": 1.8, "markersize": 5}
-                number = systems.index(name)
-                look.update(color=COLOURS[number], marker=MARKERS[number])  # type: ignore[arg-type]
+                look: Dict[str, Any] = {"linewidth": 1.8, "markersize": 5}
+                place_of = systems.index(name)
+                look.update(color=COLOURS[place_of], marker=MARKERS[place_of])
                 xs, means = [place[x] for x in levels], [mean(at[x]) for x in levels]
                 name_it(axis.plot(xs, means, **look)[0], name)
                 for level in levels if len(data.seeds) > 1 else ():
