@@ -49,7 +49,7 @@ class SentencePairs:
         """The pairs of :meth:`noisy` one by one, in the order of ``items``."""
         if not parse_noise(noise).operators:
             return self.items
-        corrupt = self._corruption(noise, seed)
+        corrupt = self.corruption(noise, seed)
         changed = []
         for item in self.items:
             ids, _ = corrupt(item["target"].tolist(), int(item["id"]))
@@ -74,7 +74,7 @@ class SentencePairs:
             # A copy: collating sorts, and some datasets write into what they are given.
             yield self.pairs.collater([dict(item) for item in items[start : start + self.batch]])
 
-    def _corruption(self, noise: str, seed: int) -> TargetCorruption:
+    def corruption(self, noise: str, seed: int) -> TargetCorruption:
         cfg, dictionary = self.task.cfg, self.task.target_dictionary
         if self._units is None:
             scheme = str(getattr(cfg, "target_noise_bpe", "auto"))
