@@ -2,12 +2,12 @@
 
 from typing import List, NamedTuple, Sequence
 
-from ...common.rows import Row, check_columns
-from ..row_checks import number, only
+from ...common.rows import Row
+from ..row_checks import number
 from .canvas import COLOURS, GRID, MARKERS, WIDTH, canvas, check_extension, describe, name_it
-from .collect import said_of, values_of
+from .collect import check_analysis, said_of
 
-_NEEDED = ("checkpoint", "updates", "ngram", "approximate", "exact", "difference_abs")
+_VALUES = ("approximate", "exact", "difference_abs")
 _COSTS = ("approximate_ms", "exact_ms")
 _SYSTEMS = ("one forward", "exact")
 
@@ -30,12 +30,10 @@ def exact_values(rows: Sequence[Row]) -> ExactValues:
     Raises:
         ValueError: a column is missing, or rows of several losses or data.
     """
-    check_columns(rows, (*_NEEDED, *_COSTS))
-    for name in ("title", "ngram", "noise", "subset", "sentences"):
-        only(name, values_of(rows, name))
+    check_analysis(rows, ("updates", "ngram", *_VALUES, *_COSTS), same=("ngram", "noise"))
     at = {int(number(row, "updates")): row for row in rows}
     chosen = [at[updates] for updates in sorted(at)]
-    columns = {name: [number(row, name) for row in chosen] for name in (*_NEEDED[3:], *_COSTS)}
+    columns = {name: [number(row, name) for row in chosen] for name in (*_VALUES, *_COSTS)}
     last = chosen[-1]
     noise = last.get("noise", "none")
     about = [*said_of(last)[:-1], f"EISL {last['ngram']}"]

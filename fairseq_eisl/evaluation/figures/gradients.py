@@ -2,8 +2,8 @@
 
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from ...common.rows import Row, check_columns
-from ..row_checks import number, only
+from ...common.rows import Row
+from ..row_checks import number
 from ..short_names import shown
 from .canvas import (
     GRID,
@@ -17,9 +17,9 @@ from .canvas import (
     name_it,
     slanted,
 )
-from .collect import mean, said_of, values_of
+from .collect import check_analysis, mean, said_of, values_of
 
-_NEEDED = ("checkpoint", "noise", "seed", "order", "share", "share_std", "cosine_clean")
+_NEEDED = ("noise", "seed", "order", "share", "share_std", "cosine_clean")
 _MOST = 10  # groups of bars
 
 
@@ -42,9 +42,7 @@ def gradient_shares(rows: Sequence[Row]) -> GradientShares:
         ValueError: a column is missing, rows of several losses or data, an order that some group
             lacks, or too many groups.
     """
-    check_columns(rows, _NEEDED)
-    for name in ("title", "ngram", "subset", "sentences", "selection"):
-        only(name, values_of(rows, name))
+    check_analysis(rows, _NEEDED, same=("ngram", "selection"))
     several = len(values_of(rows, "checkpoint")) > 1
     found: Dict[Tuple[str, str], Dict[str, Row]] = {}
     for row in rows:

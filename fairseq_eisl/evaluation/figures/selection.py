@@ -3,13 +3,12 @@
 import json
 from typing import List, NamedTuple, Sequence
 
-from ...common.rows import Row, check_columns
-from ..row_checks import only
+from ...common.rows import Row
 from ..short_names import shown
 from .canvas import LONGEST_TICK, WIDTH, canvas, check_extension, write_title
-from .collect import said_of, values_of
+from .collect import check_analysis, said_of
 
-_NEEDED = ("checkpoint", "n", "noise", "agreement", "mass", "known", "candidate")
+_NEEDED = ("n", "noise", "agreement", "mass", "known", "candidate")
 _EXAMPLE = ("example_target", "example_candidate", "example_weights", "example_truth")
 _MOST = 6  # heat maps that a page has room for
 _ACROSS = 3
@@ -38,9 +37,7 @@ def selection_values(rows: Sequence[Row]) -> Selections:
     Raises:
         ValueError: a column is missing, rows of several noises or data, or too many heat maps.
     """
-    check_columns(rows, (*_NEEDED, *_EXAMPLE))
-    for name in ("title", "noise", "seed", "subset", "sentences", "candidate", "selection"):
-        only(name, values_of(rows, name))
+    check_analysis(rows, (*_NEEDED, *_EXAMPLE), same=("noise", "seed", "candidate", "selection"))
     last = {(row["n"], row["checkpoint"]): row for row in rows}
     if len(last) > _MOST:
         raise ValueError(f"{len(last)} heat maps, there is room for {_MOST}")

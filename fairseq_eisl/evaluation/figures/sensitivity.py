@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ...common.rows import Row, check_columns
-from ..row_checks import number, only
+from ...common.rows import Row
+from ..row_checks import number
 from ..short_names import shown, spoken
 from .canvas import (
     COLOURS,
@@ -17,11 +17,11 @@ from .canvas import (
     panels,
     say_spread,
 )
-from .collect import by_seed, mean, said_of, values_of
+from .collect import by_seed, check_analysis, mean, said_of, values_of
 from .noise import LEVEL_UNITS, level_places
 from .noise_levels import split_noise
 
-_NEEDED = ("system", "noise", "seed", "share", "checkpoint", "subset", "sentences")
+_NEEDED = ("system", "noise", "seed", "share")
 
 
 class Sensitivity(NamedTuple):
@@ -39,9 +39,7 @@ def sensitivity_values(rows: Sequence[Row]) -> Sensitivity:
         ValueError: a column is missing, a noise that is no ``type:level``, unequal seeds, or rows
             of several checkpoints.
     """
-    check_columns(rows, _NEEDED)
-    for name in ("title", "checkpoint", "subset"):
-        only(name, values_of(rows, name))
+    check_analysis(rows, _NEEDED, same=("checkpoint",))
     seeds = values_of(rows, "seed")
     found: Dict[Tuple[str, float, str], Dict[str, float]] = {}
     for row in rows:
