@@ -59,11 +59,14 @@ class Data:
     """Further words for that script."""
     folder: Optional[str] = None
     """A local folder that it takes the files from, instead of the network."""
+    files: List[str] = field(default_factory=list)
+    """For prepare: text, in place of the folder: the six files, of source and target in turns, of
+    the training, validation and test set."""
     source: str = MISSING
     target: str = MISSING
     pieces: Pieces = Pieces.none
-    vocabulary: int = 4000
-    """Number of sentencepiece pieces, joint."""
+    vocabulary: Optional[int] = 4000
+    """Number of sentencepiece pieces, joint; null: as many as the training text is enough for."""
     blank: Optional[str] = None
     """A symbol that the dictionary gets for blanked words."""
     gpt2: Optional[str] = None
