@@ -5,6 +5,7 @@ import pytest
 from fairseq_eisl.analyses.command import main
 from fairseq_eisl.common.rows import read_rows
 from fairseq_eisl.evaluation.cli.main import main as evaluate
+from tests.toy import train as toy_train
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -100,10 +101,9 @@ def test_what_is_wrong_is_one_line(name, checkpoints, capsys, tmp_path, monkeypa
 
 def test_the_models_of_other_kinds_are_refused(toy, tmp_path, capsys):
     from fairseq_eisl.analyses.trained import load_trained
-    from tests.toy import train
 
     flags = ["--criterion", "nat_loss", "--max-update", "1", "--disable-validation"]
-    code, output = train(toy.bin, tmp_path, *flags, arch="nonautoregressive_transformer")
+    code, output = toy_train(toy.bin, tmp_path, *flags, arch="nonautoregressive_transformer")
     assert code == 0, output
     with pytest.raises(ValueError, match="of autoregressive encoder-decoders; .* is none"):
         load_trained(str(tmp_path / "checkpoint_last.pt"))
@@ -115,3 +115,17 @@ def test_help_names_every_command(capsys):
     said = capsys.readouterr().out
     assert end.value.code == 0 and said.startswith("usage: fairseq-eisl analyse")
     assert all(name in said for name in (*COMMANDS, "ngrams"))
+
+
+def test_a_stock_task_and_another_architecture(toy, tmp_path):
+    """An LSTM of fairseq's own task, which knows nothing of noise."""
+    train_flags = ["--task", "translation", "--criterion", "cross_entropy", "--max-update", "2"]
+    code, output = toy_train(toy.bin, tmp_path, *train_flags, "--disable-validation", arch="lstm")
+    assert code == 0, output
+    checkpoint = str(tmp_path / "checkpoint_last.pt")
+    for name, rows in (("exact", 1), ("selection", 2), ("gradients", 2 * 5)):
+        path = tmp_path / f"{name}.csv"
+        words = [name, "--checkpoint", checkpoint, "--sentences", "6", "--batch", "3"]
+        noise = ["repeat:0.5"] if name != "gradients" else ["repeat:0.5", "blank:0.5"]
+        assert main([*words, "--noise", *noise, "--rows", str(path)]) == 0
+        assert len(read_rows(str(path))) == rows

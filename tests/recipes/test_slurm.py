@@ -68,7 +68,8 @@ def test_all_cells_but_a_killed_one_which_is_run_again_alone(slurm, write, tmp_p
     try:
         running = wait_for(lambda: len(ids := slurm.jobs("RUNNING")) == 2 and sorted(ids, key=int))
         wait_for(lambda: list((tmp_path / "runs").glob("stages/ce-*")))
-        slurm.run("scancel", running[1])
+        # As a node that fails would: nothing of the job can say so, and there are no accounts.
+        slurm.run("scancel", "--signal=KILL", "--full", running[1])
         output, _ = process.communicate(timeout=1200)
     finally:
         process.kill()
