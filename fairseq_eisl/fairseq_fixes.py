@@ -24,6 +24,7 @@ def apply():
     quieten_libnat()
     explain_unreadable_checkpoints()
     keep_state_of_criterions()
+    join_launched_workers()
 
 
 def checkpoint_classes() -> list:
@@ -103,6 +104,37 @@ def mend_bart_beams():
 
 def keep_no_beam_size(model, beam):
     """In place of ``BARTModel.set_beam_size``."""
+
+
+def join_launched_workers():
+    """Let workers that ``torchrun`` starts find each other where there is no GPU, or one.
+
+    fairseq takes the number of GPUs for the number of workers unless ``--distributed-world-size``
+    says another: without it each worker would train for itself, all of them into one folder. With
+    it, and without a GPU, it divides by their number.
+    """
+    from fairseq.distributed import utils
+
+    infer = utils.infer_init_method
+    if getattr(infer, "joins_launched_workers", False):
+        return
+
+    @functools.wraps(infer)
+    def infer_init_method(cfg, force_distributed=False):
+        known = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+        launched = all(name in os.environ for name in known)
+        if launched and cfg.distributed_init_method is None:
+            cfg.distributed_world_size = int(os.environ["WORLD_SIZE"])
+            if cfg.distributed_world_size > 1 and not torch.cuda.device_count():
+                cfg.distributed_init_method = "env://"
+                cfg.distributed_rank = int(os.environ["RANK"])
+                cfg.distributed_no_spawn = True
+                cfg.device_id = 0
+                return
+        infer(cfg, force_distributed)
+
+    infer_init_method.joins_launched_workers = True  # type: ignore[attr-defined]
+    utils.infer_init_method = infer_init_method
 
 
 def quieten_libnat():

@@ -33,6 +33,10 @@ RULES = {
         {"torch", "numpy", "fairseq", ".noise", ".losses", ".decoding", ".data"}, {"sacrebleu"}
     ),
     "models": Rule({"torch", "fairseq", ".noise", ".losses", ".decoding"}),
+    "analyses": Rule(
+        {"torch", "fairseq", ".losses", ".decoding", ".criterions", ".noise", ".data", ".tasks"}
+        | {".evaluation.figures"}
+    ),
     "evaluation": Rule({"sacrebleu", "numpy"}, {"bleurt", "sacremoses"}),
     "checkpoints": Rule({"torch", ".fairseq_fixes"}),
     "common": Rule(set()),
@@ -224,6 +228,9 @@ def test_what_begins_with_an_underscore_stays_in_its_file():
         ("checkpoints/x.py", "from ..evaluation.table import format_table", True),
         ("noise/x.py", "from ..common.text_lines import one_line", False),
         ("common/x.py", "from ..noise import Noise", True),
+        ("analyses/x.py", "import fairseq\nfrom ..evaluation.figures.canvas import canvas", False),
+        ("analyses/x.py", "from ..evaluation.cli.main import main", True),
+        ("evaluation/figures/x.py", "from ...analyses.exact import compare", True),
         ("__init__.py", "def f():\n    from . import fairseq_fixes", False),
         ("__init__.py", "from . import fairseq_fixes, losses", True),
     ],

@@ -1,9 +1,11 @@
 """The scripts that prepare text: what training reads is what the references say, line by line."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -237,11 +239,26 @@ def test_a_part_of_a_text(corpus, tmp_path):
     assert (tmp_path / "out/mono.train.de").read_text() == "m n\no p\n"
 
 
+def test_six_files_wherever_they_lie(corpus, tmp_path):
+    own = [tmp_path / f"my {name}" for name in "abcdef"]
+    for number, path in enumerate(own):
+        path.write_text(f"{number} x\n" * 3)
+    done = bash(PREPARE / "text.sh", tmp_path / "out", "en", "de", "--files", *own, "--size", 2)
+    assert done.returncode == 0, done.stderr
+    names = [f"{split}.{side}" for split in ("train", "valid", "test") for side in ("en", "de")]
+    for number, name in enumerate(names):
+        lines = 2 if name.startswith("train") else 3
+        assert (tmp_path / "out" / name).read_text() == f"{number} x\n" * lines
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
         ([], "usage: text.sh DEST SOURCE TARGET --data DIR"),
         (["OUT", "en", "de"], "--data DIR is needed"),
+        (["OUT", "en", "de", "--files", "TEXT"], "--files needs six files: of en and de in turns"),
+        (["OUT", "en", "de", "--files", *"abcdef"], "--files: there is no file a"),
+        (["OUT", "en", "de", "--data", "TEXT", "--files", *"abcdef"], "one of them is enough"),
         (["--data", "TEXT", "en"], "DEST, the folder to write to, comes first, not --data"),
         (["OUT", "en", "en", "--data", "TEXT"], "both en; two sides are needed"),
         (["OUT", "en", "a/b", "--data", "TEXT"], "not 'a/b'"),
@@ -269,6 +286,22 @@ def spm(*arguments):
     command = [sys.executable, PREPARE / "sentencepiece_bpe.py", *map(str, arguments)]
     environment = {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize("words", [5_000, 80_000])
+def test_a_vocabulary_that_fits_the_text(tmp_path, words):
+    """Six times the root of the words, beside the characters; a size far above that is told."""
+    rng = Random(1)
+    text = [" ".join(f"{rng.randrange(20_000):x}" for _ in range(10)) for _ in range(words // 10)]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in text))
+    done = spm("train", "--size=auto", "--model", tmp_path / "m", tmp_path / "text")
+    size = 17 + 6 * math.isqrt(words)  # 16 digits and the space
+    assert done.returncode == 0 and f"{size} pieces for {words} words" in done.stderr
+    assert (tmp_path / "m.vocab").read_text().count("\n") == size
+    for given, said in ((4 * size, False), (4 * size + 1, True)):
+        done = spm("train", f"--size={given}", "--model", tmp_path / "m", tmp_path / "text")
+        assert done.returncode == 0 and (f"about {size} fit" in done.stderr) == said
+    assert spm("train", "--size=many", "--model", tmp_path / "m", tmp_path / "text").returncode == 2
 
 
 BLANKS = ["\u2581<unk>", "\u2581a/b", "\u2581&", "\u2581.*", "\u2581[", "\u2581\\1", "\u2581$HOME"]

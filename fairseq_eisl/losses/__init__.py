@@ -12,12 +12,14 @@ from .eisl_options import EISLOptions
 from .eisl_terms import (
     EISLTerms,
     NGramLogProbs,
+    NGramPositions,
     eisl_from_log_probs,
     eisl_from_ngram_log_probs,
 )
 from .exact_autoregressive import exact_autoregressive_eisl
 from .feature_log_probs import feature_log_probs
 from .nat_slots import SPECIALS, Slots, SlotTerms, slot_terms
+from .ngram_positions import ngram_positions
 from .token_log_probs import may_overwrite, token_log_probs
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "EISLOptions",
     "EISLTerms",
     "NGramLogProbs",
+    "NGramPositions",
     "SlotTerms",
     "Slots",
     "eisl_feature_terms",
@@ -38,6 +41,7 @@ __all__ = [
     "exact_autoregressive_eisl",
     "feature_log_probs",
     "may_overwrite",
+    "ngram_positions",
     "slot_terms",
     "token_log_probs",
 ]

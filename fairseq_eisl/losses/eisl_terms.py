@@ -54,6 +54,21 @@ class NGramLogProbs(NamedTuple):
     """(B, P) bool, the places where an n-gram may stand."""
 
 
+class NGramPositions(NamedTuple):
+    """Where the target's n-grams of one order are matched: P places, S' n-grams."""
+
+    scores: Tensor
+    """(B, P, S') log g in nats; 0 where either is not real."""
+    weights: Tensor
+    """(B, P, S') q, which sums to one over the real places."""
+    places: Tensor
+    """(B, P) bool, the places where an n-gram may stand."""
+    grams: Tensor
+    """(B, S') bool, the n-grams that count."""
+    entropy: Tensor
+    """(B, S') of q in nats, without gradient."""
+
+
 class Sentences(NamedTuple):
     """A batch of targets, checked, and what else is known of each sentence."""
 
@@ -268,20 +283,46 @@ def _order_terms(
     order: NGramLogProbs, sentences: Sentences, options: EISLOptions
 ) -> Tuple[Tensor, Tensor]:
     """(B,) L_n in nats and the mean entropy of the selection, of one order."""
+    if options.selection == COUNT:
+        return _count_terms(order, sentences, options)
+    found = select_for_order(order, sentences, options)
+    count = found.grams.sum(1).clamp(min=1)
+    loss = -(found.weights * found.scores).sum((1, 2)) / count
+    return loss, found.entropy.masked_fill(~found.grams, 0.0).sum(1) / count
+
+
+def _count_terms(
+    order: NGramLogProbs, sentences: Sentences, options: EISLOptions
+) -> Tuple[Tensor, Tensor]:
+    """The same of expected counts, which choose no position."""
     n, log_probs, places = order
-    grams = window_mask(sentences.target_mask, n)
-    if sentences.learned is not None:
-        grams = grams & ~window_mask(~sentences.learned, n)
-    if sentences.word_starts is not None:
-        grams = whole_words(grams, sentences.word_starts, n)
+    grams = _grams(order, sentences)
     count = grams.sum(1).clamp(min=1)
     real = places.unsqueeze(2) & grams.unsqueeze(1)
-    if options.selection == COUNT:
-        often = multiplicity(sentences.targets, grams, n)
-        logs, entropy = clipped_log_counts(log_probs.masked_fill(~real, 0.0), places, often)
-        logs = logs.masked_fill(~(grams & places.any(1, keepdim=True)), 0.0)
-        loss = -(logs / n if options.normalize else logs).sum(1) / count
-        return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count
+    often = multiplicity(sentences.targets, grams, n)
+    logs, entropy = clipped_log_counts(log_probs.masked_fill(~real, 0.0), places, often)
+    logs = logs.masked_fill(~(grams & places.any(1, keepdim=True)), 0.0)
+    loss = -(logs / n if options.normalize else logs).sum(1) / count
+    return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count
+
+
+def _grams(order: NGramLogProbs, sentences: Sentences) -> Tensor:
+    """(B, S - n + 1) bool, the target's n-grams that count."""
+    grams = window_mask(sentences.target_mask, order.n)
+    if sentences.learned is not None:
+        grams = grams & ~window_mask(~sentences.learned, order.n)
+    if sentences.word_starts is not None:
+        grams = whole_words(grams, sentences.word_starts, order.n)
+    return grams
+
+
+def select_for_order(
+    order: NGramLogProbs, sentences: Sentences, options: EISLOptions
+) -> NGramPositions:
+    """Where the n-grams of one order are matched, of checked arguments."""
+    n, log_probs, places = order
+    grams = _grams(order, sentences)
+    real = places.unsqueeze(2) & grams.unsqueeze(1)
     scores = (log_probs / n if options.normalize else log_probs).masked_fill(~real, 0.0)
     noise = counts = None
     if sentences.seeds is not None:
@@ -298,5 +339,4 @@ def _order_terms(
         noise=noise,
         multiplicity=counts,
     )
-    loss = -(q * scores).sum((1, 2)) / count
-    return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count
+    return NGramPositions(scores, q, places, grams, entropy)

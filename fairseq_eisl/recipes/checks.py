@@ -125,11 +125,13 @@ def _check_folder(data: DictConfig):
     """A corpus that is there has its files; one that is made takes none."""
     if data.prepare == "toy" and data.folder is not None:
         yield "data.folder", f"prepare: toy makes its text itself and takes no {data.folder}"
-    if data.prepare != "text":
+    if data.files:
+        yield from _check_files(data)
+    if data.prepare != "text" or data.files:
         return
     if data.folder is None:
-        what = "prepare: text needs the folder with the six files {train,valid,test}.{%s,%s}"
-        yield "data.folder", what % (data.source, data.target)
+        what = "prepare: text needs the folder with the six files {train,valid,test}.{%s,%s}, or "
+        yield "data.folder", what % (data.source, data.target) + "the six as data.files"
         return
     needed = [f"{s}.{side}" for s in SPLITS for side in (data.source, data.target)]
     if data.monolingual:
@@ -140,9 +142,22 @@ def _check_folder(data: DictConfig):
             yield "data.folder", f"{data.folder} has no file {name} (or an empty one)"
 
 
+def _check_files(data: DictConfig):
+    if data.prepare != "text" or data.folder is not None:
+        other = f"prepare: {data.prepare}" if data.prepare != "text" else f"folder: {data.folder}"
+        yield "data.files", f"they are for prepare: text without a folder, not with {other}"
+    if len(data.files) != 2 * len(SPLITS):
+        what = "six are needed, of {0} and {1} in turns: [train.{0},train.{1},valid.{0},...]"
+        yield "data.files", what.format(data.source, data.target) + f", not {len(data.files)}"
+    for path in data.files:
+        if not os.path.isfile(path) or not os.path.getsize(path):
+            yield "data.files", f"there is no file {path} (or an empty one)"
+
+
 def _check_numbers(recipe: DictConfig):
-    if recipe.data.vocabulary < 1:
-        yield "data.vocabulary", f"1 or more is needed, not {recipe.data.vocabulary}"
+    if recipe.data.vocabulary is not None and recipe.data.vocabulary < 1:
+        what = "1 or more is needed, or null for as many as fit the text, not"
+        yield "data.vocabulary", f"{what} {recipe.data.vocabulary}"
     if recipe.average is not None and recipe.average < 1:
         yield "average", f"1 or more checkpoints are needed, not {recipe.average}"
     for key in ("seed", "noise_seed"):

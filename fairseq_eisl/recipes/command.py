@@ -218,8 +218,7 @@ def _sweep(args) -> int:
         if getattr(args, flag) < least:
             raise RecipeError(f"--{flag}: {least} or more is needed, not {getattr(args, flag)}")
     _check_place("--runs", args.runs, stages=True)
-    sweep = sweeps.load_sweep(args.config, args.axis)
-    sweep.overrides += args.overrides
+    sweep = sweeps.load_sweep(args.config, args.axis, args.overrides)
     cells = sweeps.cells(sweep)
     every = [cell.overrides for cell in cells]
     for overrides in sweeps.of_trials(sweep, cells):

@@ -56,14 +56,17 @@ class Data:
     """Further words for that script."""
     folder: Optional[str] = None
     """A local folder that it takes the files from, instead of the network."""
+    files: List[str] = field(default_factory=list)
+    """For prepare: text, in place of the folder: the six files, of source and target in turns, of
+    the training, validation and test set."""
     source: str = MISSING
     """The language that is translated, the end of its files' names."""
     target: str = MISSING
     """The language of the translations."""
     pieces: Pieces = Pieces.none
     """How words are split: none (they are, or stay whole), sentencepiece, gpt2."""
-    vocabulary: int = 4000
-    """Number of sentencepiece pieces, joint."""
+    vocabulary: Optional[int] = 4000
+    """Number of sentencepiece pieces, joint; null: as many as the training text is enough for."""
     blank: Optional[str] = None
     """A symbol that the dictionary gets for blanked words."""
     gpt2: Optional[str] = None

@@ -60,11 +60,11 @@ class Cell(NamedTuple):
     overrides: List[str]
 
 
-def load_sweep(path: str, axes: Sequence[str] = ()) -> DictConfig:
+def load_sweep(path: str, axes: Sequence[str] = (), overrides: Sequence[str] = ()) -> DictConfig:
     """A checked sweep; ``recipe`` becomes a path. Raises RecipeError, one line.
 
     ``axes`` (KEY=VALUE,...) come instead of or beside the file's. With them the file may also be
-    a recipe, whose sweep is called NAME_sweep.
+    a recipe, whose sweep is called NAME_sweep. ``overrides``: of every cell, beside the file's.
     """
     if not os.path.isfile(path):
         raise RecipeError(f"{path}: there is no such file")
@@ -74,13 +74,14 @@ def load_sweep(path: str, axes: Sequence[str] = ()) -> DictConfig:
     }
     if axes and not _is_sweep(path):
         recipe = os.path.abspath(path)
-        content: Any = {"name": f"{load(path).name}_sweep", "recipe": recipe}
+        content: Any = {"name": f"{load(path, overrides).name}_sweep", "recipe": recipe}
         merged = OmegaConf.merge(OmegaConf.structured(Sweep), content)
         assert isinstance(merged, DictConfig)
         sweep = merged
     else:
         layer = OmegaConf.create(typed(_read(path), Sweep, path))
         sweep = parse(path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), layer))
+    sweep.overrides += list(overrides)
     for key, values in given.items():
         sweep.axes.pop(key, None)
         sweep.axes[key] = values

@@ -12,6 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 from .errors import RecipeError
 from .processes import signals_wait
 from .progress import duration, say
+from .slurm_states import EndedJobs
 from .sweep import Cell, command_of, environment, folder_of
 from .sweep_results import gather
 
@@ -79,6 +80,7 @@ class _Jobs:
         except (NameError, TypeError, ValueError) as err:
             raise RecipeError(f"--parameters: {err}") from None
         self.active: List[Tuple[Cell, Any]] = []
+        self.queue = EndedJobs()
 
     def start(self, cell: Cell):
         # The job's own environment, which SLURM makes, and where this package lies.
@@ -97,10 +99,20 @@ class _Jobs:
     def ended(self) -> List[Tuple[Cell, Optional[str]]]:
         """The cells that are not at work any more, each with the reason if it failed."""
         found = []
-        for cell, job in [pair for pair in self.active if pair[1].done()]:
+        lost = self._lost(self.active)
+        for cell, job in list(self.active):
+            if job.done():
+                found.append((cell, None if job.exception() is None else _reason(job)))
+            elif job.job_id in lost:
+                found.append((cell, _last_words(job) or f"SLURM says {lost[job.job_id]}"))
+            else:
+                continue
             self.active.remove((cell, job))
-            found.append((cell, None if job.exception() is None else _reason(job)))
         return found
+
+    def _lost(self, jobs: List[Tuple[Cell, Any]]) -> Dict[str, str]:
+        """SLURM's state of the jobs that are over and have left no result, by job id."""
+        return {} if self.local else self.queue.states([job.job_id for _, job in jobs])
 
     def stop(self):
         """Stop the cells, and wait until they have ended."""
@@ -114,7 +126,8 @@ class _Jobs:
             for cell, job in left:
                 if cell.name not in asked and self._ask(cell, job, waited):
                     asked.add(cell.name)
-            left = [pair for pair in left if not self._is_over(*pair)]
+            lost = self._lost(left)
+            left = [p for p in left if p[1].job_id not in lost and not self._is_over(*p)]
             if not left or waited > _PATIENCE:
                 break
             time.sleep(0.2 if self.local else 2.0)
@@ -158,11 +171,18 @@ class _Jobs:
 
 def _reason(job) -> str:
     """The recipe's own line of a failed job, else the job's last one."""
-    for text in (job.stderr() or "", job.stdout() or "", str(job.exception())):
+    exception = str(job.exception())
+    last = (exception.strip().splitlines() or ["no message"])[-1][:300]
+    return _last_words(job, exception) or last
+
+
+def _last_words(job, exception: str = "") -> str:
+    """The recipe's own last line in what a job has printed; empty if there is none."""
+    for text in (job.stderr() or "", job.stdout() or "", exception):
         lines = [line for line in text.splitlines() if line.startswith("recipes: ")]
         if lines:
             return lines[-1][len("recipes: ") :]
-    return (str(job.exception()).strip().splitlines() or ["no message"])[-1][:300]
+    return ""
 
 
 def executor_parameters(texts: List[str]) -> Dict[str, Any]:

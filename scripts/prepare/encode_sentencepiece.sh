@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A corpus as the pieces of one joint sentencepiece BPE, with the dictionary of both sides.
-#   bash scripts/prepare/encode_sentencepiece.sh TEXT DEST SOURCE TARGET SIZE [BLANK]
+#   bash scripts/prepare/encode_sentencepiece.sh TEXT DEST SOURCE TARGET SIZE|auto [BLANK]
 # TEXT has {train,valid,test}.{SOURCE,TARGET} and may have mono.{train,valid}.TARGET; DEST gets the
 # same files in pieces, bpe.model, and dict.txt for fairseq-preprocess --srcdict. BLANK, such as
 # '▁<unk>', becomes a symbol of the dictionary, one piece that stands for a word.
@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../lib/common.sh"
 [ $# -ge 5 ] && [ $# -le 6 ] || die "usage: encode_sentencepiece.sh TEXT DEST SOURCE TARGET SIZE [BLANK] (--help says more)"
 text="$1" dest="$2" source="$3" target="$4" size="$5"
 destination "$dest"
-[[ "$size" =~ ^[1-9][0-9]*$ ]] || die "SIZE needs a whole number above 0, not '$size'"
+[[ "$size" =~ ^([1-9][0-9]*|auto)$ ]] || die "SIZE needs a whole number above 0, or auto for as many as fit the text, not '$size'"
 blank=()
 [ $# -lt 6 ] || blank=("$6")
 for file in {train,valid,test}.{"$source","$target"}; do

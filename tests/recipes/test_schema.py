@@ -177,6 +177,27 @@ def test_a_corpus_of_ones_own(tmp_path):
         load(str(ROOT / "configs/base/multi30k_small.yaml"), overrides)
 
 
+def test_six_files_in_place_of_a_folder(tmp_path):
+    own = [str(tmp_path / f"{name}.txt") for name in "abcdef"]
+    for name in "abcdef":
+        (tmp_path / f"{name}.txt").write_text("word\n")
+    overrides = ["data.source=nl", "data.target=fy", f"data.files=[{','.join(own)}]"]
+    recipe = load(str(ROOT / "configs/text/small.yaml"), overrides)
+    prepare, encode = build(recipe)[:2]
+    assert list(prepare.commands[0])[3:] == ["nl", "fy", "--files", *own]
+    assert set(own) <= set(prepare.reads)  # another text is another stage
+    assert "auto" in encode.commands[0]
+    for wrong, message in (
+        ([f"data.folder={tmp_path}"], f"not with folder: {tmp_path}"),
+        (["data.prepare=multi30k"], "not with prepare: multi30k"),
+        ([f"data.files=[{own[0]}]"], "six are needed, of nl and fy in turns: [train.nl,"),
+        ([f"data.files=[{','.join(own[:5])},x]"], "there is no file x (or an empty one)"),
+        (["data.vocabulary=0"], "data.vocabulary: 1 or more is needed, or null for as many"),
+    ):
+        with pytest.raises(RecipeError, match=re.escape(message)):
+            load(str(ROOT / "configs/text/small.yaml"), [*overrides, *wrong])
+
+
 @pytest.mark.parametrize(
     "overrides, words",
     [

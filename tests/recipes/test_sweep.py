@@ -112,6 +112,10 @@ def test_axes_of_the_command_line(write):
         *(["noise=repeat:0.3", "seed=7"], ["noise=repeat:0.5", "seed=7"]),
     ]
     assert len(cells(load_sweep(str(SMOKE), ["seed=1,2"]))) == 2
+    text = f"base: {SMOKE}\ndata: {{prepare: text}}\n"  # a recipe that is none without overrides
+    own = ["data.prepare=toy", "name=own"]
+    sweep = load_sweep(str(write("own.yaml", text)), ["seed=1"], own)
+    assert sweep.name == "own_sweep" and cells(sweep)[0].overrides == [*own, "seed=1"]
     for wrong in ("seed", "seed=", "=1", "seed=1,1"):
         with pytest.raises(RecipeError):
             load_sweep(path, [wrong])

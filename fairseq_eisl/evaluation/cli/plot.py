@@ -1,7 +1,7 @@
 """``plot``: rows as a picture."""
 
 import argparse
-from typing import Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from ...common.errors import Refused, naming
 from ...common.rows import Row
@@ -9,8 +9,12 @@ from ..figures.column import column_values, draw_column
 from ..figures.compare import compare
 from ..figures.comparison import compare_rows
 from ..figures.cost import draw_costs, step_costs
+from ..figures.exact import draw_exact, exact_values
+from ..figures.gradients import draw_gradients, gradient_shares
 from ..figures.noise import noise
 from ..figures.noise_levels import check_noises, noise_lines
+from ..figures.selection import draw_selection, selection_values
+from ..figures.sensitivity import draw_sensitivity, sensitivity_values
 from ..readers.published import NOISE, read_published
 from .options import check_out, chosen_rows, draws, known_tests, knows_tests, shows_rows
 
@@ -25,7 +29,8 @@ def add_parser(commands) -> None:
         default="compare",
         help="compare: bars of BLEU, repetition and length; noise: BLEU against the level of "
         "noise; column: BLEU against --column; cost: time of an epoch, from "
-        "rows of scripts/benchmarks/steps.py (default: %(default)s)",
+        "rows of scripts/benchmarks/steps.py; sensitivity, exact, selection, gradients: from rows "
+        "of python -m fairseq_eisl.analyses (default: %(default)s)",
     )
     part.add_argument(
         "--column", metavar="NAME", help="with --kind column: pairs, ngram, or what rows have"
@@ -46,8 +51,8 @@ def plot(args: argparse.Namespace) -> None:
     published = _published(args)
     if (args.kind == "column") != bool(args.column):
         raise Refused("--column NAME and --kind column belong together")
-    if args.tests and args.kind == "cost":
-        raise Refused("--tests are of BLEU, which --kind cost does not draw")
+    if args.tests and args.kind not in _OF_BLEU:
+        raise Refused(f"--tests are of BLEU, which --kind {args.kind} does not draw")
     tests = known_tests(args)
     rows = chosen_rows(args)
     with naming(f"--rows {args.rows}"):
@@ -83,14 +88,24 @@ def _column(args, rows: Sequence[Row], published, tests: Sequence[Row]) -> _Draw
     return lambda path: draw_column(values, path)
 
 
-def _cost(args, rows: Sequence[Row], published, tests) -> _Draw:
-    costs = step_costs(rows)
-    return lambda path: draw_costs(costs, path)
+def _rows_alone(collect: Callable[[Sequence[Row]], Any], draw: Callable[[Any, str], None]):
+    """A kind that is drawn from its rows and nothing else."""
+
+    def kind(args, rows: Sequence[Row], published, tests) -> _Draw:
+        data = collect(rows)
+        return lambda path: draw(data, path)
+
+    return kind
 
 
+_OF_BLEU = ("compare", "noise", "column")
 _KINDS: Dict[str, Callable[..., _Draw]] = {
     "compare": _compare,
     "noise": _noise,
     "column": _column,
-    "cost": _cost,
+    "cost": _rows_alone(step_costs, draw_costs),
+    "sensitivity": _rows_alone(sensitivity_values, draw_sensitivity),
+    "exact": _rows_alone(exact_values, draw_exact),
+    "selection": _rows_alone(selection_values, draw_selection),
+    "gradients": _rows_alone(gradient_shares, draw_gradients),
 }

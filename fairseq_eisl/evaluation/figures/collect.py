@@ -74,3 +74,22 @@ def mean(values: Sequence[float]) -> float:
 def noise_said(noise: str) -> str:
     """For a title; nothing where there is none."""
     return f"noise {noise}" if noise else ""
+
+
+def check_analysis(rows: Sequence[Row], needed: Sequence[str], same: Sequence[str] = ()) -> None:
+    """Rows of one analysis, with the columns ``needed`` and one value of each of ``same``.
+
+    Raises:
+        ValueError: there are none, a column is missing, several values, or other sentences.
+    """
+    if not rows:
+        raise ValueError("no rows to draw")
+    check_columns(rows, ("checkpoint", "subset", "sentences", *needed))
+    for name in ("title", "subset", "sentences", *same):
+        only(name, values_of(rows, name))
+
+
+def said_of(row: Row) -> List[str]:
+    """For a title: the data, the sentences and the model of a row of an analysis."""
+    sentences = f"{row['sentences']} sentences of {row['subset']}"
+    return [*filter(None, [row.get("title", "")]), sentences, f"model {row['checkpoint']}"]

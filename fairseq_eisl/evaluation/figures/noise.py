@@ -22,7 +22,7 @@ from .collect import mean
 from .noise_levels import Levels, NoiseLevels
 
 _MOST_NAMES = 5  # of levels below a panel, or they run into each other
-_UNITS = {  # of the types of noise that there are; another one has a plain level
+LEVEL_UNITS = {  # of the types of noise that there are; another one has a plain level
     "shuffle": "swaps a sentence",
     "synthetic": "level, each of 5 %",
     "synthetic_released": "level, each of 5 %",
@@ -58,7 +58,7 @@ def noise(data: NoiseLevels, path: str) -> None:
         for axis, kind in zip(axes, data.panels):
             ours, theirs = data.panels[kind], data.published.get(kind, {})
             both = [*ours.values(), *theirs.values()]
-            place = _places(axis, sorted({level for line in both for level in line.levels}))
+            place = level_places(axis, sorted({level for line in both for level in line.levels}))
             for name, line in ours.items():
                 _draw(axis, place, line, systems.index(name), name, _OURS)
                 for level, seeds in zip(*line):
@@ -67,7 +67,7 @@ def noise(data: NoiseLevels, path: str) -> None:
             for name, line in theirs.items():
                 _draw(axis, place, line, systems.index(name), f"{name}, paper", _PAPER)
             axis.set_title(shown(spoken(kind), 60 // across), loc="left")
-            axis.set_xlabel(_UNITS.get(kind, "level"))
+            axis.set_xlabel(LEVEL_UNITS.get(kind, "level"))
             axis.grid(**GRID)
         top = max(axis.dataLim.y1 for axis in axes)
         axes[0].set_ylim(0, 1.06 * top if top > 0 else 1.0)
@@ -88,7 +88,7 @@ def _draw(
     name_it(axis.plot(xs, list(map(mean, line.values)), **look)[0], name)
 
 
-def _places(axis, levels: Sequence[float]) -> Dict[float, float]:
+def level_places(axis, levels: Sequence[float]) -> Dict[float, float]:
     """Where on the axis each level is; ``all`` comes after the largest number."""
     finite = [level for level in levels if math.isfinite(level)] or [0.0]
     end = finite[-1] * 1.25 or 1.0

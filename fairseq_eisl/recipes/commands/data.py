@@ -36,7 +36,9 @@ def _prepare(recipe: DictConfig) -> Stage:
         command.append("--monolingual")
     if data.folder is not None:
         command += ["--data", os.path.abspath(data.folder)]
-    return Stage("prepare", (tuple(command),), reads=(*files, *files_in(data.folder)))
+    own = tuple(os.path.abspath(path) for path in data.files)
+    command += ["--files", *own] if own else []
+    return Stage("prepare", (tuple(command),), reads=(*files, *own, *files_in(data.folder)))
 
 
 def _encode(recipe: DictConfig) -> Tuple[Stage, List[Word]]:
@@ -46,7 +48,8 @@ def _encode(recipe: DictConfig) -> Tuple[Stage, List[Word]]:
     command: List[Word] = ["bash", word, folder("prepare"), OUT, data.source, data.target]
     dictionary: List[Word]
     if data.pieces == Pieces.sentencepiece:
-        command += [str(data.vocabulary), *([data.blank] if data.blank else [])]
+        size = "auto" if data.vocabulary is None else str(data.vocabulary)
+        command += [size, *([data.blank] if data.blank else [])]
         dictionary = ["--srcdict", folder("encode") / "dict.txt"]
     else:
         place = os.path.abspath(data.gpt2)

@@ -1,0 +1,82 @@
+"""Training as users start it on several workers: ``torchrun``, here with gloo on CPUs."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_eisl import fairseq_fixes
+from tests.toy import ARCHS, LANGUAGES, ROOT, TRAINING, USER_DIR, run_cli, run_process
+
+GLOO = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+
+
+def parameters(folder: Path):
+    state = torch.load(folder / "checkpoint_last.pt", weights_only=False)
+    return {name: p.double() for name, p in state["model"].items() if p.is_floating_point()}
+
+
+def updates(output: str) -> int:
+    return int(re.search(r"\| train \|.* num_updates (\d+)", output)[1])
+
+
+@pytest.mark.skipif(torch.cuda.device_count() > 0, reason="with GPUs the workers take those")
+def test_two_workers_are_one_with_two_batches_an_update(toy, tmp_path):
+    """EISL on noisy targets, with greedy candidates; SGD, no dropout. The one worker with
+    --update-freq 2 sees the same sentences in an update."""
+    flags = [
+        *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES),
+        *("--task", "noisy_translation", "--target-noise", "repeat:0.5", "--criterion", "eisl"),
+        *("--ngram", "1,2", "--arch", "transformer", *ARCHS["transformer"], "--dropout", "0"),
+        *("--optimizer", "sgd", "--lr", "0.3", "--max-tokens", "240", "--max-epoch", "1"),
+        "--no-epoch-checkpoints",
+    ]
+    code, alone = run_cli(
+        "fairseq-train", *flags, "--update-freq", "2", "--save-dir", str(tmp_path / "one")
+    )
+    assert code == 0, alone
+    code, output = run_process(
+        *("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+        *("--no-python", str(Path(sys.executable).parent / "fairseq-train"), *flags, *GLOO),
+        *("--save-dir", str(tmp_path / "two")),
+        env={"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        timeout=600,
+    )
+    assert code == 0, output[-4000:]
+    assert "as rank 1" in output and "training on 2 devices" in output
+    assert updates(output) == updates(alone) > 3
+    one, two = (parameters(tmp_path / name) for name in ("one", "two"))
+    moved = 0.0
+    for name, value in one.items():
+        assert torch.allclose(value, two[name], rtol=1e-4, atol=1e-6), name
+        moved = max(moved, float(value.abs().max()))
+    assert moved > 0
+
+
+def test_without_the_mend_each_worker_trains_for_itself():
+    """If this fails, ``join_launched_workers`` is no longer needed with this fairseq."""
+    from fairseq.dataclass.configs import DistributedTrainingConfig
+    from fairseq.distributed import utils
+
+    fairseq_fixes.join_launched_workers()
+    stock = utils.infer_init_method.__wrapped__
+    launched = {"MASTER_ADDR": "x", "MASTER_PORT": "1", "WORLD_SIZE": "2", "RANK": "1"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in launched.items():
+            patch.setenv(name, value)
+        patch.setattr(torch.cuda, "device_count", lambda: 0)
+        cfg = DistributedTrainingConfig(distributed_world_size=1, tpu=False)
+        stock(cfg)
+        assert cfg.distributed_init_method is None and cfg.distributed_world_size == 1
+        with pytest.raises(ZeroDivisionError):
+            stock(DistributedTrainingConfig(distributed_world_size=2, tpu=False))
+        utils.infer_init_method(cfg)
+        assert (cfg.distributed_world_size, cfg.distributed_rank) == (2, 1)
+        assert cfg.distributed_init_method == "env://" and cfg.distributed_no_spawn
+        patch.setenv("WORLD_SIZE", "1")  # one worker is none to be joined
+        alone = DistributedTrainingConfig(distributed_world_size=1, tpu=False)
+        utils.infer_init_method(alone)
+        assert alone.distributed_init_method is None
