@@ -1,5 +1,5 @@
-"""``--criterion style_transfer``: rewriting in another style, without pairs (Tian, Hu and Yu, 2018),
-with the Edit-Invariant Sequence Loss between the rewritten sentence and its source."""
+"""``--criterion style_transfer``: rewriting in another style, without pairs (Tian, Hu and Yu,
+2018), with the Edit-Invariant Sequence Loss between the rewritten sentence and its source."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional, Tuple

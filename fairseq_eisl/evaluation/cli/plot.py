@@ -8,6 +8,7 @@ from ...common.rows import Row
 from ..figures.column import column_values, draw_column
 from ..figures.compare import compare
 from ..figures.comparison import compare_rows
+from ..figures.content_style import content_style, draw_content_style
 from ..figures.cost import draw_costs, step_costs
 from ..figures.noise import noise
 from ..figures.noise_levels import check_noises, noise_lines
@@ -24,7 +25,8 @@ def add_parser(commands) -> None:
         choices=tuple(_KINDS),
         default="compare",
         help="compare: bars of BLEU, repetition and length; noise: BLEU against the level of "
-        "noise; column: BLEU against --column; cost: time of an epoch, from "
+        "noise; column: BLEU against --column; style: BLEU to the sources against accuracy; cost: "
+        "time of an epoch, from "
         "rows of scripts/benchmarks/steps.py (default: %(default)s)",
     )
     part.add_argument(
@@ -83,6 +85,11 @@ def _column(args, rows: Sequence[Row], published, tests: Sequence[Row]) -> _Draw
     return lambda path: draw_column(values, path)
 
 
+def _style(args, rows: Sequence[Row], published, tests: Sequence[Row]) -> _Draw:
+    points = content_style(rows, tests)
+    return lambda path: draw_content_style(points, path)
+
+
 def _cost(args, rows: Sequence[Row], published, tests) -> _Draw:
     costs = step_costs(rows)
     return lambda path: draw_costs(costs, path)
@@ -92,5 +99,6 @@ _KINDS: Dict[str, Callable[..., _Draw]] = {
     "compare": _compare,
     "noise": _noise,
     "column": _column,
+    "style": _style,
     "cost": _cost,
 }
