@@ -361,7 +361,7 @@ def _check_tune(recipe: DictConfig):
 def _check_score(recipe: DictConfig):
     """Flags of ``score`` are those of metrics, and their values name what there is."""
     known = {flag.name[2:]: flag for metric in registered() for flag in metric.flags}
-    for name, value in recipe.score.items():
+    for name in recipe.score:
         key = f"score.{name}"
         if name not in known:
             yield key, f"no metric has this flag (choose from {', '.join(sorted(known))})"

@@ -7,8 +7,8 @@
         --merged-test FILE LABELS
 
 Writes {train,valid,test}.{A,B}, and for scores, in the order in which a model rewrites the test set
-(the sentences of A, then those of B): test.source, test.wanted (the style that each should get) and,
-with --human, test.human, what people have written instead, in the way the corpora are written
+(the sentences of A, then those of B): test.source, test.wanted (the style that each should get)
+and, with --human, test.human, what people have written instead, in the way the corpora are written
 (lower-cased, punctuation and clitics apart). mono.{train,valid}.B are the sentences of both styles,
 in turns, for a language model and for word vectors.
 
@@ -82,7 +82,7 @@ def human(paths: list, test: list) -> list:
         lines = read_lines(path)
         if len(lines) != len(sentences):
             raise ValueError(
-                f"{path} has {len(lines):,} lines for {len(sentences):,} test sentences of its style"
+                f"{path} has {len(lines):,} lines for {len(sentences):,} sentences of its style"
             )
         found += [as_written(line) for line in lines]
     return found

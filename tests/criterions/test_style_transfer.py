@@ -70,7 +70,7 @@ def test_every_term_of_the_transferred_sentence_trains_the_generator_alone(data,
 
 
 def test_one_optimiser_is_as_good_as_three(data):
-    """Three Adams, each over the losses of its own part, give the same weights as one over the sum."""
+    """Three Adams, each over the losses of its own part, end where one over the sum does."""
     one, three = (build(data, **FACTORS) for _ in range(2))
     optimiser = torch.optim.Adam(one.model.parameters(), lr=0.01)
     groups = {

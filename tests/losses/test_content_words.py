@@ -34,7 +34,7 @@ def test_value_and_gradient_equal_the_reference(case):
         )
     )
     assert_near(found[0], expected[0], torch.float64)
-    for value, x in (found, expected):
+    for value, _ in (found, expected):
         value.sum().backward()
     assert_near(found[1].grad, expected[1].grad, torch.float64)
 

@@ -14,14 +14,17 @@ _VECTORS = Flag(
     "--word-vectors",
     "FILE",
     "vectors of words in GloVe's text format, or a text that they are made from: adds pos_distance "
-    "between the nouns of the hypotheses and of --reference (the sources, in style transfer); needs "
-    "textblob",
+    "between the nouns of the hypotheses and of --reference (the sources, in style transfer); "
+    "needs textblob",
 )
 
 
 class PosDistance(NamedTuple):
-    """distance: the mean over the pairs that are compared, NaN without any. skipped: the percentage
-    of pairs that are not, as one side has no noun with a vector: there a lost noun costs nothing."""
+    """distance: the mean over the pairs that are compared, NaN without any.
+
+    skipped: the percentage of pairs that are not, as one side has no noun with a vector: there a
+    lost noun costs nothing.
+    """
 
     distance: float
     skipped: float

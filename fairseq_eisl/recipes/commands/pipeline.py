@@ -61,5 +61,5 @@ def _check_names(recipe: DictConfig, stages: List[Stage]):
     used.update(judges(recipe))
     for name, training in recipe.train.items():
         if training.system is None and name not in used:
-            raise RecipeError(f"train.{name}: nothing uses it: it has no system to score, no "
-                              "other training starts or learns from it, and it scores none")  # fmt: skip
+            raise RecipeError(f"train.{name}: nothing uses it: it has no system to score, no other "
+                              "training starts or learns from it, and it scores none")  # fmt: skip
