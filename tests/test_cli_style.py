@@ -1,16 +1,17 @@
 """Style transfer through the stock commands: trained, resumed, rewritten, typed, judged."""
 
+import json
 import re
 
 import pytest
 
 from tests.criterions.style import SMALL, TASK, preprocess, write_styles
-from tests.test_cli_repeats import updates
+from tests.test_cli_repeats import LOG, ok, updates
 from tests.toy import CPU, USER_DIR, hypotheses, run_cli
 
 RUN = [
     *(*CPU, *TASK, "--optimizer", "adam", "--lr", "0.01", "--batch-size", "16", "--clip-norm", "5"),
-    *("--log-interval", "1", "--no-epoch-checkpoints", "--required-batch-size-multiple", "1"),
+    *(*LOG, "--no-epoch-checkpoints", "--required-batch-size-multiple", "1"),
 ]
 TRANSFER = [
     *("--arch", "style_transfer", *SMALL, "--criterion", "style_transfer", "--eisl-factor", "0.5"),
@@ -18,12 +19,6 @@ TRANSFER = [
     *("--best-checkpoint-metric", "transfer_score", "--maximize-best-checkpoint-metric"),
     *("--dropout", "0.1", "--max-update", "20"),
 ]
-
-
-def ok(result):
-    code, output = result
-    assert code == 0, output[-3000:]
-    return output
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +37,10 @@ def test_it_trains_and_validates(trained):
     found = updates(log)
     assert len(found) == 20
     assert "style" not in found[6] and {"style", "eisl", "fluency"} <= set(found[7])
-    (last,) = re.findall(r"valid on 'valid' subset.*num_updates 20.*", log)
+    *_, last = map(json.loads, re.findall(r"\| valid \| (\{.*\})$", log, flags=re.M))
+    assert last["valid_num_updates"] == "20"
     for name in ("accuracy", "bleu", "transfer_score", "nll_loss", "eisl", "style", "fluency"):
-        assert re.search(rf"\| {name} -?\d", last), (name, last)
+        assert re.fullmatch(r"-?[\d.]+", last[f"valid_{name}"]), (name, last)
 
 
 def test_resumed_it_goes_on_as_if_nothing_had_been(trained, tmp_path):
@@ -104,7 +100,7 @@ def test_the_judges_are_trained_and_judge(trained, tmp_path):
     output = ok(run_cli("fairseq-train", folder / "bin", "--user-dir", USER_DIR, *RUN,
                         *("--arch", "style_classifier", "--criterion", "style_classification"),
                         *small, *where))  # fmt: skip
-    assert re.search(r"valid on 'valid' subset.*\| classified \d", output)
+    assert "valid_classified" in output
     sentences = [line for s in ("bad", "good") for line in (folder / f"raw/test.{s}").open()]
     own, path = ["bad"] * 6 + ["good"] * 7, str(tmp_path / "classifier/checkpoint_best.pt")
     found = accuracy(sentences, own, path)
