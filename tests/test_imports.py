@@ -45,6 +45,11 @@ RULES = {
 EXTRA = {
     "fairseq_fixes.py": Rule({"numpy", "torch"}),  # mends them
     "losses/oaxe.py": Rule(set(), {"scipy"}),  # its assignment, and nothing else
+    "common/part_of_speech.py": Rule(set(), {"textblob"}),  # the tagger
+    # what a trained model says of texts
+    "evaluation/readers/trained_model.py": Rule(set(), {"fairseq"}),
+    "evaluation/metrics/accuracy.py": Rule(set(), {"torch"}),
+    "evaluation/metrics/perplexity.py": Rule(set(), {"torch", "transformers"}),
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": Rule(set(), {"fairseq", "torch", ".noise"}),
     "evaluation/figures/canvas.py": Rule(set(), {"matplotlib"}),  # no other module opens a canvas

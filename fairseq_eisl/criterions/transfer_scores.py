@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from typing import Any, Dict, List
 
-import numpy as np
 import torch
 from fairseq.logging import metrics
 from torch import Tensor
@@ -72,7 +71,7 @@ def log_transfer_scores(sums: Sums) -> None:
         return
     sums.average("accuracy", 100.0 * sums.total("transferred_right"), transferred, round=2)
     counts = [float(sums.total(f"{_COUNTS}_{i}")) for i in range(2 * ORDERS + 2)]
-    metrics.log_scalar(f"_{_COUNTS}", np.array(counts))
+    metrics.log_scalar(f"_{_COUNTS}", torch.tensor(counts, dtype=torch.float64))
     metrics.log_scalar(f"_{_GOAL}", float(sums.total(_GOAL)) / len(sums.logs))
     metrics.log_derived("bleu", lambda meters: round(_bleu_of(meters), 2))
     metrics.log_derived(
@@ -87,7 +86,7 @@ def log_transfer_scores(sums: Sums) -> None:
 
 
 def _bleu_of(meters) -> float:
-    return corpus_bleu(list(map(float, meters[f"_{_COUNTS}"].sum)))
+    return corpus_bleu(meters[f"_{_COUNTS}"].sum.tolist())
 
 
 def _grams(words: List[int], n: int) -> Counter:

@@ -40,7 +40,7 @@ def read_word_vectors(path: str) -> WordVectors:
     if not lines or _numbers(lines[0]) is None:
         return train_word_vectors([line.split() for line in lines], name)
     places: Dict[str, int] = {}
-    rows = []
+    rows: List[List[float]] = []
     for number, line in enumerate(lines, 1):
         numbers = _numbers(line)
         if numbers is None or len(numbers) != len(_numbers(lines[0]) or []):

@@ -28,7 +28,7 @@ class TextCNN(nn.Module):
         self, embedding: nn.Embedding, channels: int, widths: Sequence[int], dropout: float
     ):
         super().__init__()
-        self.embed_tokens = embedding
+        self.embed_tokens, self.widths = embedding, tuple(widths)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(embedding.embedding_dim, channels, width, padding=width - 1)
             for width in widths
@@ -46,10 +46,10 @@ class TextCNN(nn.Module):
         words = embedded(self.embed_tokens, text).masked_fill(~mask.unsqueeze(2), 0.0)
         lengths = mask.sum(1, keepdim=True)
         found: List[Tensor] = []
-        for convolution in self.convolutions:
+        for convolution, width in zip(self.convolutions, self.widths):
             answers = convolution(words.transpose(1, 2)).relu()
             places = torch.arange(answers.size(2), device=mask.device)
-            beyond = places >= lengths + convolution.kernel_size[0] - 1
+            beyond = places >= lengths + width - 1
             # relu: what is left out counts as 0, the least that there is.
             found.append(answers.masked_fill(beyond.unsqueeze(1), 0.0).amax(2))
         return self.output(self.dropout(torch.cat(found, 1)))

@@ -10,7 +10,6 @@ from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
-from omegaconf import II
 
 from ..common.part_of_speech import check_tagger, nouns
 from ..data.style_text import StyleTextDataset
@@ -54,9 +53,10 @@ class StyleTransferConfig(FairseqDataclass):
             "model's classifier guesses where no file says it), own, or the name of a style"
         },
     )
-    dataset_impl: Optional[str] = II("dataset.dataset_impl")
-    train_subset: str = II("dataset.train_subset")
-    valid_subset: str = II("dataset.valid_subset")
+    # Those of the data, wherever they are given.
+    dataset_impl: Optional[str] = "${dataset.dataset_impl}"
+    train_subset: str = "${dataset.train_subset}"
+    valid_subset: str = "${dataset.valid_subset}"
 
 
 @register_task("style_transfer", dataclass=StyleTransferConfig)
