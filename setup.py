@@ -50,5 +50,7 @@ setup(
         "plots": ["matplotlib>=3.7"],
         "sweep": ["submitit>=1.5"],
         "hf": ["transformers"],
+        # English nouns for style transfer: a tagger whose model lies inside its package
+        "style": ["textblob"],
     },
 )

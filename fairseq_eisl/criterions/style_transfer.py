@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from ..decoding.fairseq.model_scores import Scores, unwrapped
 from ..losses import eisl_logit_terms, random_numbers
 from ..losses.content_words import content_loss
-from ..losses.soft_tokens import expected_nll
+from ..losses.soft_tokens import FEEDBACKS, expected_nll
 from .averages import Sums
 from .base import AUTOREGRESSIVE, Log, SequenceCriterion
 from .candidate_flags import (
@@ -28,7 +28,6 @@ from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
 from .transfer_scores import log_transfer_scores, transfer_counts
 
-FEEDBACKS = ("straight-through", "soft", "argmax")
 COMPATIBILITIES = ("none", "original")
 PARTS = ("style", "fluency", "content", "eisl", "classifier", "language")
 

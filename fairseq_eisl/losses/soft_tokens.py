@@ -6,6 +6,10 @@ from typing import Optional
 import torch
 from torch import Tensor
 
+FEEDBACKS = ("straight-through", "soft", "argmax")
+"""What a decoder can read after a soft word: the likeliest word with the soft word's gradient, the
+soft word itself, or the likeliest word without gradient."""
+
 
 def soft_tokens(logits: Tensor, temperature: float, noise: Optional[Tensor] = None) -> Tensor:
     """softmax((logits + noise) / temperature): a word that is nearly chosen.

@@ -8,10 +8,9 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from ..losses import random_numbers
-from ..losses.soft_tokens import soft_tokens
+from ..losses.soft_tokens import FEEDBACKS, soft_tokens
 from .style_encoder import Encoded
 
-FEEDBACKS = ("straight-through", "soft", "argmax")
 _STATE = "hidden"
 
 
@@ -137,7 +136,14 @@ class StyleDecoder(FairseqIncrementalDecoder):
             feedback: what is read at the next step: ``straight-through`` (the word of the largest
                 weight, as in generation, with the gradient of the soft word), ``soft`` (the soft
                 word itself) or ``argmax`` (the word of the largest weight, without gradient).
+
+        Raises:
+            ValueError: another feedback, or a temperature that is not above 0.
         """
+        if feedback not in FEEDBACKS:
+            raise ValueError(
+                f"feedback={feedback!r} is unknown; choose from {', '.join(FEEDBACKS)}"
+            )
         keys, state = self.key(encoded["states"]), self.bridge(encoded["state"])
         table = self.embed_tokens.weight
         batch = len(limits)
