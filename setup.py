@@ -100,5 +100,7 @@ setup(
         # As lower bounds the versions that the tests run with: both change what a trainer hands
         # to its loss from release to release.
         "huggingface": ["accelerate>=1.15", "transformers>=5.24", "trl>=1.16"],
+        # English nouns for style transfer: a tagger whose model lies inside its package
+        "style": ["textblob"],
     },
 )

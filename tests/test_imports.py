@@ -52,6 +52,11 @@ EXTRA = {
     "integrations/huggingface/seq2seq.py": Rule({"transformers"}),
     "integrations/huggingface/causal.py": Rule({"trl"}),
     "losses/oaxe.py": Rule(set(), {"scipy"}),  # its assignment, and nothing else
+    "common/part_of_speech.py": Rule(set(), {"textblob"}),  # the tagger
+    # what a trained model says of texts
+    "evaluation/readers/trained_model.py": Rule(set(), {"fairseq"}),
+    "evaluation/metrics/accuracy.py": Rule(set(), {"torch"}),
+    "evaluation/metrics/perplexity.py": Rule(set(), {"torch", "transformers"}),
     # a process of its own, which asks fairseq about flags
     "recipes/flag_check.py": Rule(set(), {"fairseq", "torch", ".noise"}),
     "evaluation/figures/canvas.py": Rule(set(), {"matplotlib"}),  # no other module opens a canvas

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, List
 
-from fairseq.dataclass import ChoiceEnum
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from ..losses import SPECIALS, EISLOptions
 from ..losses.position_selection import CHOICES, SELECTION_ON
@@ -45,7 +45,9 @@ FLAG_GROUPS = FlagGroups(
 
 
 @dataclass
-class EISLCriterionConfig(CandidateCriterionConfig):
+class EISLLossConfig(FairseqDataclass):
+    """The options of the loss itself, for every criterion that has EISL as a part."""
+
     # Any, not str: hydra and YAML have lists of numbers.
     ngram: Any = field(
         default="2,3,4",
@@ -57,7 +59,6 @@ class EISLCriterionConfig(CandidateCriterionConfig):
         default=None,
         metadata={"help": "a weight for each order, e.g. 0.8,0.2 (default: equal, summing to 1)"},
     )
-    ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
     position_selection: ChoiceEnum(CHOICES) = field(  # type: ignore[valid-type]
         default="gumbel",
         metadata={
@@ -81,6 +82,11 @@ class EISLCriterionConfig(CandidateCriterionConfig):
         default=False,
         metadata={"help": "sum an n-gram's log-probabilities instead of averaging them"},
     )
+
+
+@dataclass
+class EISLCriterionConfig(EISLLossConfig, CandidateCriterionConfig):
+    ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
     ngram_units: ChoiceEnum(UNITS) = field(  # type: ignore[valid-type]
         default="pieces",
         metadata={
@@ -139,7 +145,7 @@ def _numbers(flag: str, given: Any, kind) -> list:
     return numbers
 
 
-def loss_options(cfg: EISLCriterionConfig) -> EISLOptions:
+def loss_options(cfg: EISLLossConfig) -> EISLOptions:
     """Checked loss options; errors name the flags."""
     ngrams = _numbers("--ngram", cfg.ngram, int)
     weights = None

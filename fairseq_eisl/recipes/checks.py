@@ -19,6 +19,7 @@ from .recipe import (
     Pieces,
     flag_groups,
     generation_flags,
+    judges,
     noise_flags,
     task_of,
     training_flags,
@@ -272,6 +273,7 @@ def _check_labels(recipe: DictConfig):
         yield from _check_noise_flags(recipe, name)
     groups = [("columns", recipe.columns)]
     groups += [(f"variants.{i}.columns", part.columns) for i, part in enumerate(recipe.variants)]
+    groups += [(f"train.{name}.columns", part.columns) for name, part in recipe.train.items()]
     for key, columns in groups:
         for column, value in columns.items():
             yield from _check_column(f"{key}.{column}", str(column), value)
@@ -343,7 +345,7 @@ def _same(a: Any, b: Any) -> bool:
 def _check_flags(recipe: DictConfig):
     for key, flags in flag_groups(recipe):
         own = _GENERATION if "generate" in key.split(".")[-1] or "variants" in key else _TRAINING
-        own = _PREPROCESSING if key == "preprocess" else own
+        own = _PREPROCESSING if key == "preprocess" else "" if key == "score" else own
         for flag, value in flags.items():
             if isinstance(value, (DictConfig, dict)) or OmegaConf.is_list(value):
                 yield (
@@ -387,6 +389,21 @@ def _check_tune(recipe: DictConfig):
                     yield where, f"{flag}: updates of a trial are {key}.updates"
 
 
+def _check_score(recipe: DictConfig):
+    """Flags of ``score`` are those of metrics, and their values name what there is."""
+    known = {flag.name[2:]: flag for metric in registered() for flag in metric.flags}
+    for name in recipe.score:
+        key = f"score.{name}"
+        if name not in known:
+            yield key, f"no metric has this flag (choose from {', '.join(sorted(known))})"
+        elif known[name].in_run is not None:
+            yield key, "the recipe gives this flag itself; leave it away"
+    for name in judges(recipe):
+        if name not in recipe.train:
+            yield "score", f"{name!r} is no training (choose from {', '.join(recipe.train)})"
+
+
 _PARTS = (
     _check_data, _check_numbers, _check_trainings, _check_tune, _check_labels, _check_flags,
+    _check_score,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from ..common.checkout import INSTALLED, ROOT, beside
 from ..common.matplotlib_check import why_no_pictures
 from ..common.output import drop_output, program
 from ..common.run_files import ROWS, UNTUNED
+from ..evaluation.metrics.registry import registered
 from . import sweep as sweeps
 from . import sweep_jobs, sweep_results, tune
 from .opening import Opened, open_recipe, open_recipes
@@ -206,7 +207,9 @@ def _check_place(flag: str, path: str, stages: bool = False):
 def _summary(recipe: DictConfig, path: str) -> str:
     """The scores of a run, for people; rows.csv has more."""
     names = ["system", *(key for variant in recipe.variants for key in variant.columns)]
-    names += ["bleu", "chrf", "ter", "repetition", "length_ratio", "sentences"]
+    own = [m for m in registered() if m.flags and recipe.score.get(m.flags[0].name[2:])]
+    names += ["bleu", *(column.name for metric in own for column in metric.columns)]
+    names += ["chrf", "ter", "repetition", "length_ratio", "sentences"]
     with open(path, encoding="utf-8", newline="") as f:
         rows = [{name: row.get(name, "") for name in names} for row in csv.DictReader(f)]
     return sweep_results.as_table(rows)

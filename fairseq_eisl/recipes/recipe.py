@@ -11,6 +11,8 @@ NOISY_TASKS = ("noisy_translation", "noisy_translation_lev")
 NOISE_FLAGS = ("target-noise", "target-noise-seed", "target-noise-blank")
 FILE_FLAGS = ("init-weights", "hint-teacher")
 """The flags of a training that name files, on whose content its results depend."""
+CHECKPOINT, TEXT = "checkpoint:", "text:"
+"""What values of ``score`` begin with that name a training's checkpoint, or a prepared file."""
 REFINING_TASKS = ("noisy_translation_lev", "translation_lev")
 """The tasks whose models translate by refinement."""
 
@@ -75,6 +77,12 @@ class Data:
     """Prepare mono.{train,valid}.TARGET as well, text for denoising pretraining."""
     test_set: str = MISSING
     """What the scores are on, for the rows: corpus, part, language pair, treatment of the text."""
+    test_source: Optional[str] = None
+    """The file of the prepared text that has the sources of the test set; test.SOURCE, if null."""
+    test_reference: Optional[str] = None
+    """And that which outputs are scored against; test.TARGET, if null."""
+    shown_reference: Optional[str] = None
+    """And that which examples are shown beside, where it is another one than test_reference."""
 
 
 @dataclass
@@ -96,6 +104,8 @@ class Training:
     generate: Dict[str, Any] = _flags()
     """Flags of fairseq-generate for this system, above the recipe's and below those of a
     variant."""
+    columns: Dict[str, Any] = _texts()
+    """Further columns of the rows of this system."""
 
 
 @dataclass
@@ -164,6 +174,9 @@ class Recipe:
     """Flags of fairseq-generate."""
     variants: List[Variant] = field(default_factory=list)
     """Ways to decode."""
+    score: Dict[str, Any] = _flags()
+    """Flags of the scores beyond those that a recipe gives itself. A value checkpoint:NAME is the
+    best checkpoint of that training, text:FILE a file of the prepared text."""
     columns: Dict[str, Any] = _texts()
     """Further columns of the rows."""
     published: Dict[str, Any] = _flags()
@@ -195,7 +208,8 @@ def trainings(recipe: DictConfig) -> List[str]:
 
 def flag_groups(recipe: DictConfig) -> list:
     """(key, flags) for each mapping of flags in a recipe."""
-    groups = [(key, recipe[key]) for key in ("preprocess", "flags", "generate", "teacher_generate")]
+    keys = ("preprocess", "flags", "generate", "teacher_generate", "score")
+    groups = [(key, recipe[key]) for key in keys]
     groups += [(f"train.{name}.flags", part.flags) for name, part in recipe.train.items()]
     groups += [(f"train.{name}.generate", part.generate) for name, part in recipe.train.items()]
     groups += [(f"variants.{i}.flags", part.flags) for i, part in enumerate(recipe.variants)]
@@ -211,6 +225,12 @@ def generation_flags(recipe: DictConfig, name: str, variant: Mapping[str, Any]) 
     """The flags that a recipe gives to the decoding of a training's model, in the way of a variant
     with these flags."""
     return {**recipe.generate, **recipe.train[name].generate, **variant}
+
+
+def judges(recipe: DictConfig) -> List[str]:
+    """The trainings whose checkpoints score the systems."""
+    values = [str(value) for value in recipe.score.values()]
+    return [value[len(CHECKPOINT) :] for value in values if value.startswith(CHECKPOINT)]
 
 
 def task_of(recipe: DictConfig, name: str) -> str:

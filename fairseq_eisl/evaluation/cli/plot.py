@@ -8,6 +8,7 @@ from ...common.rows import Row
 from ..figures.column import column_values, draw_column
 from ..figures.compare import compare
 from ..figures.comparison import compare_rows
+from ..figures.content_style import content_style, draw_content_style
 from ..figures.cost import draw_costs, step_costs
 from ..figures.exact import draw_exact, exact_values
 from ..figures.gradients import draw_gradients, gradient_shares
@@ -28,9 +29,9 @@ def add_parser(commands) -> None:
         choices=tuple(_KINDS),
         default="compare",
         help="compare: bars of BLEU, repetition and length; noise: BLEU against the level of "
-        "noise; column: BLEU against --column; cost: time of an epoch, from "
-        "rows of scripts/benchmarks/steps.py; sensitivity, exact, selection, gradients: from rows "
-        "of python -m fairseq_eisl.analyses (default: %(default)s)",
+        "noise; column: BLEU against --column; style: BLEU to the sources against accuracy; cost: "
+        "time of an epoch, from rows of scripts/benchmarks/steps.py; sensitivity, exact, "
+        "selection, gradients: from rows of python -m fairseq_eisl.analyses (default: %(default)s)",
     )
     part.add_argument(
         "--column", metavar="NAME", help="with --kind column: pairs, ngram, or what rows have"
@@ -88,6 +89,11 @@ def _column(args, rows: Sequence[Row], published, tests: Sequence[Row]) -> _Draw
     return lambda path: draw_column(values, path)
 
 
+def _style(args, rows: Sequence[Row], published, tests: Sequence[Row]) -> _Draw:
+    points = content_style(rows, tests)
+    return lambda path: draw_content_style(points, path)
+
+
 def _rows_alone(collect: Callable[[Sequence[Row]], Any], draw: Callable[[Any, str], None]):
     """A kind that is drawn from its rows and nothing else."""
 
@@ -103,6 +109,7 @@ _KINDS: Dict[str, Callable[..., _Draw]] = {
     "compare": _compare,
     "noise": _noise,
     "column": _column,
+    "style": _style,
     "cost": _rows_alone(step_costs, draw_costs),
     "sensitivity": _rows_alone(sensitivity_values, draw_sensitivity),
     "exact": _rows_alone(exact_values, draw_exact),

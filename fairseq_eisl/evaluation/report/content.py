@@ -9,6 +9,7 @@ from ...common.rows import Row
 from ..examples import CHANGED, RANDOM, WORST, choose
 from ..figures.canvas import for_a_page
 from ..figures.compare import compare
+from ..figures.content_style import COLUMN, content_style, draw_content_style
 from ..figures.curve import training_curve
 from ..figures.iterations import draw_iterations, iteration_lines
 from ..figures.noise import noise as draw_noise
@@ -171,6 +172,11 @@ def _pictures(run: Run) -> List[_Picture]:
         pictures.append(("Scores of the systems", lambda path: _compare(one, path, run.tests)))
     if several_levels(run.rows):
         pictures.append((_NOISE, lambda path: _noise(run.rows, path, run.tests)))
+    if any(row.get(COLUMN) for row in run.rows):
+        caption = "Content (BLEU to the sources) against style (accuracy)"
+        pictures.append(
+            (caption, lambda path: draw_content_style(content_style(run.rows, run.tests), path))
+        )
     if run.curves:
         caption = "Validation BLEU during training, each stage from the best of the one before"
         pictures.append((caption, lambda path: training_curve(run.curves, path)))

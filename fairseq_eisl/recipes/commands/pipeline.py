@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from ..errors import RecipeError
 from ..placeholders import PLACES
-from ..recipe import Corpus, Device, trainings
+from ..recipe import Corpus, Device, judges, trainings
 from ..stage import Stage
 from . import data, generate, train
 from .score import Translated, scores
@@ -59,7 +59,8 @@ def _check_names(recipe: DictConfig, stages: List[Stage]):
             f"train: {', '.join(twice)} is a name that recipes use; choose another one"
         )
     used = {recipe.teacher if distils else None, *(part.start for part in recipe.train.values())}
+    used.update(judges(recipe))
     for name, training in recipe.train.items():
         if training.system is None and name not in used:
-            raise RecipeError(f"train.{name}: nothing uses it: it has no system to score, and no "
-                              "other training starts or learns from it")  # fmt: skip
+            raise RecipeError(f"train.{name}: nothing uses it: it has no system to score, no other "
+                              "training starts or learns from it, and it scores none")  # fmt: skip

@@ -10,7 +10,17 @@ from ...common.run_files import PUBLISHED, PUBLISHED_COLUMNS, REPORT, ROWS, TEST
 from ...evaluation.metrics.registry import registered
 from ..checks import decoding_columns
 from ..placeholders import OUT, Deferred, Word, folder, shell_of
-from ..recipe import Corpus, generation_flags, noise_flags, noise_of, task_of, words
+from ..recipe import (
+    CHECKPOINT,
+    TEXT,
+    Corpus,
+    generation_flags,
+    judges,
+    noise_flags,
+    noise_of,
+    task_of,
+    words,
+)
 from ..stage import Stage
 
 _EVALUATE: Tuple[Word, ...] = ("python", "-m", "fairseq_eisl.evaluation")
@@ -39,12 +49,15 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
     curves = {system: folder(name) / "log" for system, name in by_system.items()}
     # One after the other, or each from the same start: then the updates begin at zero.
     chain = all(recipe.train[b].start == a for a, b in zip(names, names[1:]))
+    data = recipe.data
     report: Dict[str, Any] = {  # the keys of run_files.Report
         "title": recipe.title,
         "settings": {key: str(value) for key, value in _settings(recipe).items()},
         "commands": [[s.name, _shown(s, line)] for s in stages for line in s.commands],
-        "source": folder("prepare") / f"test.{recipe.data.source}",
-        "reference": _reference(recipe),
+        "source": folder("prepare") / (data.test_source or f"test.{data.source}"),
+        "reference": folder("prepare") / data.shown_reference
+        if data.shown_reference
+        else _reference(recipe),
         "systems": {log.system: log.log for log in _firsts(logs)},
         "curves": curves if chain else {},
     }
@@ -58,7 +71,7 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
     commands = [_row(recipe, log) for log in logs]
     commands.append(_curve(recipe, curves, chain))
     commands += [*tests, *_pictures(recipe, bool(tests)), _page(published is not None)]
-    needs = dict.fromkeys(["prepare", *names, *(log.stage for log in logs)])
+    needs = dict.fromkeys(["prepare", *names, *judges(recipe), *(log.stage for log in logs)])
     return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
 
 
@@ -71,7 +84,7 @@ def _firsts(logs: List[Translated]) -> List[Translated]:
 
 
 def _reference(recipe: DictConfig) -> Deferred:
-    return folder("prepare") / f"test.{recipe.data.target}"
+    return folder("prepare") / (recipe.data.test_reference or f"test.{recipe.data.target}")
 
 
 def _row(recipe: DictConfig, log: Translated) -> List[Word]:
@@ -85,6 +98,7 @@ def _row(recipe: DictConfig, log: Translated) -> List[Word]:
         "overrides": " ".join(recipe.overrides) or None,
         **_decoding(recipe, log.training, log.variant),
         **recipe.columns,
+        **recipe.train[log.training].columns,
         **log.variant.columns,
     }
     command = [*_EVALUATE, "score", "--log", log.log, "--reference", _reference(recipe)]
@@ -93,7 +107,19 @@ def _row(recipe: DictConfig, log: Translated) -> List[Word]:
         if flag.in_run is not None:
             kind, file = flag.in_run
             command += [flag.name, folder(stages[kind]) / file]
+    for name, value in recipe.score.items():
+        if value not in (None, False):
+            command += [f"--{name}", _value(str(value))]
     return [*command, _PLAIN, *_ROWS, "--set", *_pairs(columns)]
+
+
+def _value(text: str) -> Word:
+    """The value of a flag of ``score``, with the place of what it names."""
+    if text.startswith(CHECKPOINT):
+        return folder(text[len(CHECKPOINT) :]) / "checkpoint_best.pt"
+    if text.startswith(TEXT):
+        return folder("prepare") / text[len(TEXT) :]
+    return text
 
 
 def _curve(recipe: DictConfig, curves: Dict[str, Deferred], chain: bool) -> List[Word]:
@@ -137,6 +163,9 @@ def _pictures(recipe: DictConfig, tested: bool) -> List[List[Word]]:
         first.pop("iterations", None)
         command = [*_EVALUATE, "iterations", *_ROWS, *_where(first), *tests]
         commands.append([*command, "--out", OUT / "iterations.png"])
+    if recipe.score.get("style-classifier"):  # there is an accuracy
+        command = [*_EVALUATE, "plot", "--kind", "style", *_ROWS, *_where(first), *tests]
+        commands.append([*command, "--out", OUT / "style.png"])
     return commands
 
 

@@ -17,12 +17,14 @@ REMOVE = {Pieces.none: None, Pieces.sentencepiece: "sentencepiece", Pieces.gpt2:
 
 _SENTENCES = ("scripts/prepare/sentences.py", "fairseq_eisl/common/prepared_text.py",
               "fairseq_eisl/common/text_lines.py")  # fmt: skip
+_STYLES = ("scripts/prepare/styles.py", *_SENTENCES)
 # What else a script of scripts/prepare runs or reads of the checkout: its results change with it.
 _RUNS: Dict[str, Tuple[str, ...]] = {
     "toy.sh": ("data/toy_corpus.py",),
     "multi30k.sh": ("scripts/prepare/multi30k.sha256", *_SENTENCES),
     "text.sh": _SENTENCES,
     "wmt.sh": ("scripts/prepare/text.sh", *_SENTENCES),
+    **dict.fromkeys(("styles.sh", "yelp.sh", "political.sh"), _STYLES),
     "encode_sentencepiece.sh": ("scripts/prepare/sentencepiece_bpe.py", *_SENTENCES),
     "encode_gpt2.sh": _SENTENCES,
     "distilled.py": ("fairseq_eisl/evaluation/readers/generation_log.py", _SENTENCES[-1]),
