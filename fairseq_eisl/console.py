@@ -20,6 +20,7 @@ COMMANDS: Dict[str, Command] = {
     "noise": Command("noise.command", "noise on a text"),
     "recipes": Command("recipes.command", "whole experiments from a YAML file"),
     "evaluate": Command("evaluation.cli.main", "scores, tables, pictures, reports"),
+    "analyse": Command("analyses.command", "the paper's analyses of checkpoints"),
     "checkpoints": Command("checkpoints.command", "averages of checkpoints"),
     "user-dir": Command("__main__", "print the folder of the plugin, for fairseq's --user-dir"),
 }

@@ -1,4 +1,4 @@
-"""The command blocks of docs/ run as they are written; trainings are cut to a few updates."""
+"""The page on a corpus of one's own runs as it is written; trainings are cut to a few updates."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from tests.toy import ROOT, environment
 
-PAGE = (ROOT / "docs/your_own_corpus.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/pages/your_own_corpus.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 SHORT = [
     "device=cpu",

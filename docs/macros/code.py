@@ -32,10 +32,12 @@ def _config(name: str) -> Any:
         module, _, kind = name.partition(":")
         return getattr(importlib.import_module(module), kind)
     from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+    from fairseq.dataclass import FairseqDataclass
     from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
+    # A criterion without a dataclass has no flags.
     found = {**TASK_DATACLASS_REGISTRY, **CRITERION_DATACLASS_REGISTRY}
-    return found[name]
+    return found.get(name, FairseqDataclass)
 
 
 def _fields(config: Any) -> Dict[str, dataclasses.Field]:
@@ -65,6 +67,8 @@ def flags(name: str, without: str = "") -> str:
             shown = ", ".join(f"`{member.value}`" for member in field.type)  # type: ignore
             text = f"{text}: {shown}"
         lines.append([f"`--{field.name.replace('_', '-')}`", _default(field), text])
+    if not lines:
+        return "No flags of its own."
     return table(["flag", "default", "meaning"], lines)
 
 

@@ -28,7 +28,10 @@ def ngram_positions(
         targets: (B, S) int64; only equality of tokens is looked at.
         n: the order, 1 or more; not one relative to the length. ``options.ngrams`` and their
             weights do not matter here.
-        output_mask, target_mask, options, generator: as of :func:`eisl_from_log_probs`.
+        output_mask: as of :func:`eisl_from_log_probs`.
+        target_mask: likewise.
+        options: likewise.
+        generator: likewise.
 
     Returns:
         Scores and weights (B, T - n + 1, S - n + 1) of the n-grams that begin at target position

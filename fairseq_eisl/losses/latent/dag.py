@@ -213,7 +213,8 @@ def dag_log_likelihood(
         log_probs: (B, L, S) log-probability in nats of target token s at vertex t, float32 or
             float64.
         links: (B, L, L) as of :func:`passing_probabilities`; minus infinity is allowed.
-        output_mask, target_mask: (B, L) and (B, S) bool; what is real comes first.
+        output_mask: (B, L) bool; real vertices come first.
+        target_mask: (B, S) bool; real tokens come first.
 
     Returns:
         Minus infinity, without gradient, where there is no such path; a zero of the graph for a
