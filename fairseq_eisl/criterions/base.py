@@ -344,9 +344,9 @@ class SequenceCriterion(FairseqCriterion):
         count = len(words.targets) // batch
         rows = batch if self.steps == "first" else batch * count
         with_ce = self.ce_factor > 0 or not self.training
-        output = nat_outputs.sequence_output(outputs, rows, seeds)
-        if words.latent and with_ce:
-            output.overwritable = False  # the likelihood needs the logits as well
+        # The likelihood needs the logits as well, where their alignment is latent.
+        overwritable = may_overwrite(words.logits) and not (words.latent and with_ce)
+        output = nat_outputs.sequence_output(outputs, rows, seeds, overwritable)
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None
         if words.latent and with_ce and not self.is_likelihood:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..decoding.fairseq.model_scores import Scores, unwrapped
-from ..losses import may_overwrite, random_numbers
+from ..losses import random_numbers
 from .averages import candidate_statistics
 from .sequence_output import Alignment, SequenceOutput, SlotKinds
 
@@ -207,12 +207,15 @@ def _typed(output: Dict[str, Any]) -> NATOutput:
     )
 
 
-def sequence_output(outputs: NATOutputs, rows: int, seeds: Tensor) -> SequenceOutput:
+def sequence_output(
+    outputs: NATOutputs, rows: int, seeds: Tensor, overwritable: bool
+) -> SequenceOutput:
     """The words of the first rows, as sequence losses take them.
 
     Args:
         rows: a multiple of the number of sentences.
         seeds: (B,) of the random choices of each sentence; every refinement step has its own.
+        overwritable: whether nobody else needs the logits, as far as the criterion can see.
     """
     words, symbols = outputs.words, outputs.symbols
     part, latent = words.rows(0, rows), words.latent
@@ -225,7 +228,7 @@ def sequence_output(outputs: NATOutputs, rows: int, seeds: Tensor) -> SequenceOu
         scores=Scores(part.logits, normalized=False),
         slots=SlotKinds(predicted=outputs.predicted()[:rows], special=outputs.special()[:rows]),
         alignment=Alignment(part.blank, part.links) if latent else None,
-        overwritable=may_overwrite(words.logits)
+        overwritable=overwritable
         and not any(isinstance(other, ModelLoss) for other in outputs.others.values()),
         as_long_as_target=outputs.has_own_slots(),
     )

@@ -21,7 +21,7 @@ class Ratio(NamedTuple):
     def at(self, update: int) -> float:
         """Its value there.
 
-        >>> [Ratio(0.5, 0.1, 100).at(update) for update in (0, 50, 200)]
+        >>> [round(Ratio(0.5, 0.1, 100).at(update), 9) for update in (0, 50, 200)]
         [0.5, 0.3, 0.1]
         """
         done = min(1.0, update / self.updates) if self.updates else 1.0

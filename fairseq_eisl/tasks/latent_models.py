@@ -1,5 +1,6 @@
 """Flags and checks for models with latent alignments (``ctc_transformer``, ``dag_transformer``)."""
 
+import logging
 import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Tuple
@@ -7,6 +8,8 @@ from typing import Any, Dict, Tuple
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from ..decoding.latent import SEARCHES
+
+logger = logging.getLogger(__name__)
 
 # What trains them, by the kind of alignment.
 _CRITERIONS: Dict[str, Tuple[str, ...]] = {"ctc": ("ctc_loss", "eisl"), "dag": ("dag_loss", "eisl")}
@@ -36,8 +39,20 @@ def kind_of(model: Any) -> str:
 
 
 def search_of(cfg: Any, model: Any) -> Dict[str, Any]:
-    """How the model is decoded, for its ``forward_decoder``."""
-    if kind_of(model) != "dag":
+    """How the model is decoded, for its ``forward_decoder``; one line on flags without effect."""
+    searches = kind_of(model) == "dag"
+    idle = (
+        ("dag_search", not searches),
+        ("dag_length_penalty", not searches or str(cfg.dag_search) != "viterbi"),
+    )
+    fields = LatentModelsConfig.__dataclass_fields__
+    for name, unused in idle:
+        value = getattr(cfg, name)
+        if unused and str(value) != str(fields[name].default):
+            flag = "--" + name.replace("_", "-")
+            why = f"--dag-search {cfg.dag_search}" if searches else type(model).__name__
+            logger.warning(f"{flag} {value}: no effect with {why}")
+    if not searches:
         return {}
     return {"search": str(cfg.dag_search), "length_penalty": cfg.dag_length_penalty}
 

@@ -39,6 +39,10 @@ AUTOREGRESSIVE = [
     ),
     ({"position_selection": "hard", "gumbel_temperature": 0.5, "selection_on": "prob"}, None),
     (
+        {"position_selection": "count", "gumbel_temperature": 0.5},
+        "--gumbel-temperature 0.5: no effect with --position-selection count",
+    ),
+    (
         {"eisl_special": "include", "eisl_steps": "all", **FACTORS},
         "--eisl-special include, --eisl-steps all, --crf-loss-factor 0.5, --mask-ins-loss-factor",
     ),

@@ -233,6 +233,26 @@ def test_the_search_is_a_flag(build, search):
         assert hypothesis["tokens"][1:-1].tolist() == said
 
 
+@pytest.mark.parametrize(
+    "arch, flags, line",
+    [
+        ("ctc_transformer", ["--dag-search", "greedy"], "--dag-search greedy: no effect with CTC"),
+        ("dag_transformer", ["--dag-search", "greedy"], None),
+        (
+            "dag_transformer",
+            ["--dag-length-penalty", "0.5"],
+            "--dag-length-penalty 0.5: no effect with --dag-search lookahead",
+        ),
+    ],
+)
+def test_a_search_without_effect_is_said(build, caplog, arch, flags, line):
+    made = build(arch, *flags)
+    caplog.clear()
+    made.task.build_generator([made.model], {})
+    lines = [record.message for record in caplog.records if "no effect" in record.message]
+    assert len(lines) == (line is not None) and all(each.startswith(line) for each in lines)
+
+
 @each_arch
 def test_further_passes_change_nothing(build, arch):
     made = build(arch)
