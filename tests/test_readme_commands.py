@@ -39,7 +39,7 @@ ELSEWHERE = {
     "pip install": "the environment of every CI run is made by these commands, see common.sh",
 }
 PYTHON = f"""#!{sys.executable}
-import os, sys
+import importlib.util, os, sys
 words, tiny, here = sys.argv[1:], {TINY!r}, os.environ["README_FOLDER"]
 if words[:2] == ["-m", "fairseq_eisl.recipes"]:
     command, config = words[2:4]
@@ -56,6 +56,10 @@ elif words and os.path.dirname(words[0]).endswith("scripts/benchmarks"):
         "steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
         "growth.py": ["--scale", "0.05", "--repeats", "1"],
     }}[os.path.basename(words[0])]
+elif words and os.path.dirname(words[0]).endswith("scripts/examples"):
+    if importlib.util.find_spec("trl") is None:
+        sys.exit(0)  # tests/integrations runs them where they can
+    words += "--train 150 --test 10 --ce-updates 3 --eisl-updates 2".split()
 os.execv({sys.executable!r}, [{sys.executable!r}, *words])
 """
 TRAIN = f"""#!{sys.executable}
