@@ -105,12 +105,14 @@ def test_parameters_reach_slurm(slurm, write, tmp_path):
 
 
 def test_what_squeue_says(slurm, monkeypatch):
-    monkeypatch.setattr(os, "environ", slurm.environment)
-    kept = slurm.run("sbatch", "--parsable", "--wrap", "sleep 60", "-o", "/dev/null").strip()
-    ended = slurm.run("sbatch", "--parsable", "--wrap", "exit 3", "-o", "/dev/null").strip()
-    killed = slurm.run(
-        "sbatch", "--parsable", "--hold", "--wrap", "true", "-o", "/dev/null"
-    ).strip()
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, slurm.environment[name])
+
+    def submit(script, *flags):
+        words = ("sbatch", "--parsable", "-o", "/dev/null", *flags, "--wrap", script)
+        return slurm.run(*words).strip()
+
+    kept, ended, killed = submit("sleep 60"), submit("exit 3"), submit("true", "--hold")
     slurm.run("scancel", killed)
     found = wait_for(
         lambda: len(f := slurm_states.final_states([kept, ended, killed, "999"])) == 3 and f, 60
