@@ -5,11 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from fairseq_eisl.recipes import slurm_states
+from fairseq_eisl.recipes import slurm_states, sweep_jobs
+from fairseq_eisl.recipes.sweep import Cell
 from tests.recipes.conftest import SMOKE, TINY
 from tests.slurm import Slurm, why_not
 from tests.toy import ROOT
@@ -57,8 +60,8 @@ def names(folder, file):
 
 
 def test_all_cells_but_a_killed_one_which_is_run_again_alone(slurm, write, tmp_path):
-    """Two cells as jobs of a node; one is killed, the other is done. The next time only the
-    killed one runs."""
+    """Two cells as jobs of a node, without accounts; one is killed, the other is done. The next
+    time only the killed one runs."""
     settings = "\n".join(f'  - "{text}"' for text in TINY)
     text = f"name: s\nrecipe: {SMOKE}\noverrides:\n{settings}\naxes:\n  seed: [1, 2]\n"
     path = write("s.yaml", text)
@@ -68,8 +71,7 @@ def test_all_cells_but_a_killed_one_which_is_run_again_alone(slurm, write, tmp_p
     try:
         running = wait_for(lambda: len(ids := slurm.jobs("RUNNING")) == 2 and sorted(ids, key=int))
         wait_for(lambda: list((tmp_path / "runs").glob("stages/ce-*")))
-        # As a node that fails would: nothing of the job can say so, and there are no accounts.
-        slurm.run("scancel", "--signal=KILL", "--full", running[1])
+        slurm.run("scancel", running[1])
         output, _ = process.communicate(timeout=1200)
     finally:
         process.kill()
@@ -94,6 +96,29 @@ def test_a_sweep_that_is_stopped_cancels_its_jobs(slurm, tmp_path):
         process.kill()
     assert process.returncode not in (0, None) and "stopping " in output, output
     wait_for(lambda: not slurm.jobs(), seconds=60)
+
+
+def test_a_job_that_leaves_no_result_is_not_waited_for(slurm, monkeypatch, tmp_path):
+    """Killed with all that it has started, as on a node that fails; there are no accounts."""
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, slurm.environment[name])
+    monkeypatch.setattr(slurm_states, "GRACE", 1.0)
+    monkeypatch.setattr(slurm_states, "BETWEEN", 0.5)
+    monkeypatch.setattr(sweep_jobs, "gather", lambda sweep, runs: [])
+    commands = {"lost": ["sleep", "300"], "next": ["true"]}
+    monkeypatch.setattr(sweep_jobs, "command_of", lambda sweep, cell, runs: commands[cell.name])
+
+    def kill():
+        (job,) = wait_for(lambda: slurm.jobs("RUNNING"))
+        slurm.run("scancel", "--signal=KILL", "--full", job)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    options = sweep_jobs.Options("slurm", 1, 0, {"timeout_min": 5})
+    todo = [Cell(name, []) for name in commands]
+    failed = sweep_jobs.run_cells(SimpleNamespace(name="s"), todo, str(tmp_path), options)
+    killer.join()
+    assert list(failed) == ["lost"] and failed["lost"].startswith("SLURM says "), failed
 
 
 def test_parameters_reach_slurm(slurm, write, tmp_path):
