@@ -5,11 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from fairseq_eisl.recipes import slurm_states
+from fairseq_eisl.recipes import slurm_states, sweep_jobs
+from fairseq_eisl.recipes.sweep import Cell
 from tests.recipes.conftest import SMOKE, TINY
 from tests.slurm import Slurm, why_not
 from tests.toy import ROOT
@@ -57,8 +60,8 @@ def names(folder, file):
 
 
 def test_all_cells_but_a_killed_one_which_is_run_again_alone(slurm, write, tmp_path):
-    """Two cells as jobs of a node; one is killed, the other is done. The next time only the
-    killed one runs."""
+    """Two cells as jobs of a node, without accounts; one is killed, the other is done. The next
+    time only the killed one runs."""
     settings = "\n".join(f'  - "{text}"' for text in TINY)
     text = f"name: s\nrecipe: {SMOKE}\noverrides:\n{settings}\naxes:\n  seed: [1, 2]\n"
     path = write("s.yaml", text)
@@ -68,8 +71,7 @@ def test_all_cells_but_a_killed_one_which_is_run_again_alone(slurm, write, tmp_p
     try:
         running = wait_for(lambda: len(ids := slurm.jobs("RUNNING")) == 2 and sorted(ids, key=int))
         wait_for(lambda: list((tmp_path / "runs").glob("stages/ce-*")))
-        # As a node that fails would: nothing of the job can say so, and there are no accounts.
-        slurm.run("scancel", "--signal=KILL", "--full", running[1])
+        slurm.run("scancel", running[1])
         output, _ = process.communicate(timeout=1200)
     finally:
         process.kill()
@@ -96,6 +98,29 @@ def test_a_sweep_that_is_stopped_cancels_its_jobs(slurm, tmp_path):
     wait_for(lambda: not slurm.jobs(), seconds=60)
 
 
+def test_a_job_that_leaves_no_result_is_not_waited_for(slurm, monkeypatch, tmp_path):
+    """Killed with all that it has started, as on a node that fails; there are no accounts."""
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, slurm.environment[name])
+    monkeypatch.setattr(slurm_states, "GRACE", 1.0)
+    monkeypatch.setattr(slurm_states, "BETWEEN", 0.5)
+    monkeypatch.setattr(sweep_jobs, "gather", lambda sweep, runs: [])
+    commands = {"lost": ["sleep", "300"], "next": ["true"]}
+    monkeypatch.setattr(sweep_jobs, "command_of", lambda sweep, cell, runs: commands[cell.name])
+
+    def kill():
+        (job,) = wait_for(lambda: slurm.jobs("RUNNING"))
+        slurm.run("scancel", "--signal=KILL", "--full", job)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    options = sweep_jobs.Options("slurm", 1, 0, {"timeout_min": 5})
+    todo = [Cell(name, []) for name in commands]
+    failed = sweep_jobs.run_cells(SimpleNamespace(name="s"), todo, str(tmp_path), options)
+    killer.join()
+    assert list(failed) == ["lost"] and failed["lost"].startswith("SLURM says "), failed
+
+
 def test_parameters_reach_slurm(slurm, write, tmp_path):
     process = sweep(
         slurm, SMOKE, "--axis", "seed=1", "--runs", tmp_path / "runs", "--parameters", "slurm_x=1"
@@ -105,12 +130,14 @@ def test_parameters_reach_slurm(slurm, write, tmp_path):
 
 
 def test_what_squeue_says(slurm, monkeypatch):
-    monkeypatch.setattr(os, "environ", slurm.environment)
-    kept = slurm.run("sbatch", "--parsable", "--wrap", "sleep 60", "-o", "/dev/null").strip()
-    ended = slurm.run("sbatch", "--parsable", "--wrap", "exit 3", "-o", "/dev/null").strip()
-    killed = slurm.run(
-        "sbatch", "--parsable", "--hold", "--wrap", "true", "-o", "/dev/null"
-    ).strip()
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, slurm.environment[name])
+
+    def submit(script, *flags):
+        words = ("sbatch", "--parsable", "-o", "/dev/null", *flags, "--wrap", script)
+        return slurm.run(*words).strip()
+
+    kept, ended, killed = submit("sleep 60"), submit("exit 3"), submit("true", "--hold")
     slurm.run("scancel", killed)
     found = wait_for(
         lambda: len(f := slurm_states.final_states([kept, ended, killed, "999"])) == 3 and f, 60
