@@ -226,7 +226,8 @@ class StyleTransferCriterion(SequenceCriterion):
         scores = Scores(logits, normalized=False)
         mean, nll = cross_entropy(scores, target, self.label_smoothing, self.padding_idx)
         words = target.ne(self.padding_idx).sum(1)
-        classified = outputs.classified.softmax(1) if self.original else outputs.classified
+        classified = outputs.classified.float()  # of half precision, the logits alone are half
+        classified = classified.softmax(1) if self.original else classified
         classifier = F.cross_entropy(classified, styles, reduction="none")
         language, _ = cross_entropy(
             Scores(outputs.language, normalized=False), target, 0.0, self.padding_idx
@@ -247,12 +248,12 @@ class StyleTransferCriterion(SequenceCriterion):
         soft, wanted = outputs.soft, 1 - sample["net_input"]["styles"]
         # The original takes the softmax of the language model over time, not over words.
         axis = 1 if self.original else 2
-        judged = outputs.soft_classified
+        judged = outputs.soft_classified.float()
         judged = judged.softmax(1) if self.original else judged
         parts = {
             "style": F.cross_entropy(judged, wanted, reduction="none"),
             "fluency": expected_nll(
-                soft.weights, outputs.soft_language.log_softmax(axis), soft.mask
+                soft.weights, outputs.soft_language.float().log_softmax(axis), soft.mask
             ),
         }
         if content is not None:

@@ -1,11 +1,14 @@
 """What rewritten sentences are scored with: nouns, people's references, vectors of words."""
 
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fairseq_eisl.evaluation.cli.main import main
+from fairseq_eisl.evaluation.metrics.perplexity import perplexity
 from fairseq_eisl.evaluation.metrics.pos_distance import noun_distance, pos_distance
 from fairseq_eisl.evaluation.word_vectors import WordVectors, read_word_vectors, train_word_vectors
 
@@ -139,3 +142,43 @@ def test_scores_have_the_distance_and_peoples_references(tmp_path, monkeypatch, 
     with pytest.raises(SystemExit):
         main([*flags, "--style-classifier", f"{tmp_path}/checkpoint.pt"])
     assert "needs --wanted-styles FILE" in capsys.readouterr().err
+
+
+class FakeGPT2:
+    """Stands in for transformers: letters are pieces, and every piece is as likely."""
+
+    bos_token_id = 0
+
+    @classmethod
+    def from_pretrained(cls, folder, local_files_only):
+        if not any(Path(folder).iterdir()):
+            raise OSError("nothing there\nmore of it")
+        return cls()
+
+    def eval(self):
+        return self
+
+    def __call__(self, text):
+        if isinstance(text, str):
+            return {"input_ids": [ord(letter) % 50 for letter in text]}
+        import torch
+
+        return SimpleNamespace(logits=torch.zeros(*text.shape, 50))
+
+
+def test_perplexity_by_a_folder_of_weights(tmp_path, monkeypatch):
+    fake = SimpleNamespace(AutoModelForCausalLM=FakeGPT2, AutoTokenizer=FakeGPT2)
+    monkeypatch.setitem(sys.modules, "transformers", fake)
+    folder = tmp_path / "gpt2"
+    folder.mkdir()
+    with pytest.raises(ValueError, match="gpt2: no language model of transformers: nothing there$"):
+        perplexity(["a b"], str(folder))
+    (folder / "config.json").write_text("{}")
+    found = perplexity(["a b", "", "soup"], str(folder))
+    assert found.score == pytest.approx(50, rel=1e-5)
+    assert found.signature.startswith("perplexity|gpt2|unit:piece+end|")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ValueError, match="needs transformers: pip install transformers"):
+        perplexity(["a b"], str(folder))
+    with pytest.raises(OSError):
+        perplexity(["a b"], str(tmp_path / "nothing.pt"))

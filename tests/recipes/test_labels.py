@@ -80,6 +80,10 @@ def check_labels(stages):
 @pytest.mark.parametrize("path", RECIPES, ids=[str(p.relative_to(ROOT)) for p in RECIPES])
 def test_the_label_of_every_shipped_recipe_is_its_flag(path, noise, tmp_path):
     overrides = stand_ins(tmp_path, path) + ([f"noise={noise}"] if noise else [])
+    if noise and path.parent.name == "style":  # its task noises nothing, and rows must not say so
+        with pytest.raises(RecipeError, match="noises nothing"):
+            load(str(path), overrides)
+        return
     recipe = load(str(path), overrides)
     stages = build(recipe)
     found = check_labels(stages)
