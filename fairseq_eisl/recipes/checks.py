@@ -6,9 +6,9 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Set
 
 from omegaconf import DictConfig, OmegaConf
 
-from ..common.checkout import beside
 from ..common.run_files import ROW_COLUMNS
 from ..evaluation.metrics.registry import registered
+from .data_checks import check_data
 from .errors import RecipeError
 from .recipe import (
     FILE_FLAGS,
@@ -16,7 +16,6 @@ from .recipe import (
     REFINING_TASKS,
     Corpus,
     Device,
-    Pieces,
     flag_groups,
     generation_flags,
     judges,
@@ -50,7 +49,6 @@ _INSTEAD = {
     "source-lang": "use data.source",
     "target-lang": "use data.target",
 }
-SPLITS = ("train", "valid", "test")
 _SYSTEM = r"[^\s=-]([^\r\n\t=]*[^\s=])?"
 _STARTERS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|horovodrun|accelerate|deepspeed"
@@ -84,75 +82,6 @@ def check(path: str, recipe: DictConfig):
     for part in _PARTS:
         for key, what in part(recipe):
             raise RecipeError(f"{path}: {key}: {what}")
-
-
-def _check_data(recipe: DictConfig):
-    data = recipe.data
-    if not re.fullmatch(r"[\w.+-]+", recipe.name) or recipe.name.startswith((".", "-")):
-        yield "name", f"letters, digits, and ._+- are needed, not {recipe.name!r}"
-    scripts = beside("scripts/prepare")
-    if not os.path.isdir(scripts):
-        what = f"there is no folder {scripts}, which a checkout and an installed wheel have"
-        yield "data.prepare", what
-        return
-    names = [name[:-3] for name in os.listdir(scripts) if name.endswith(".sh")]
-    known = sorted(name for name in names if not name.startswith(("encode_", "bart_")))
-    if data.prepare not in known:
-        yield "data.prepare", f"{data.prepare!r} is unknown (choose from {', '.join(known)})"
-    for key in ("folder", "gpt2"):
-        folder = data[key]
-        if folder is not None and not os.path.isdir(folder):
-            yield f"data.{key}", f"there is no folder {folder}"
-    for key in ("source", "target"):
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_@-]*", data[key]):  # as prepare/text.sh
-            yield f"data.{key}", f"a language is needed, the end of file names, not {data[key]!r}"
-    if data.source == data.target:
-        yield "data.target", f"another language than data.source is needed, not {data.target!r}"
-    for key, text in (("data.test_set", data.test_set), ("model_name", recipe.model_name)):
-        if not text.strip():
-            yield key, "rows need a text, not an empty one"
-    yield from _check_folder(data)
-    if data.monolingual and data.folder is None:
-        what = "data.monolingual needs a local folder that has the text; it is not fetched"
-        yield "data.folder", what
-    if data.pieces == Pieces.gpt2 and not data.gpt2:
-        what = "pieces: gpt2 needs the folder with encoder.json, vocab.bpe and dict.txt"
-        yield "data.gpt2", what
-    if data.blank is not None and (not data.blank or re.search(r"\s", data.blank)):
-        yield "data.blank", f"one symbol without spaces is needed, not {data.blank!r}"
-
-
-def _check_folder(data: DictConfig):
-    """A corpus that is there has its files; one that is made takes none."""
-    if data.prepare == "toy" and data.folder is not None:
-        yield "data.folder", f"prepare: toy makes its text itself and takes no {data.folder}"
-    if data.files:
-        yield from _check_files(data)
-    if data.prepare != "text" or data.files:
-        return
-    if data.folder is None:
-        what = "prepare: text needs the folder with the six files {train,valid,test}.{%s,%s}, or "
-        yield "data.folder", what % (data.source, data.target) + "the six as data.files"
-        return
-    needed = [f"{s}.{side}" for s in SPLITS for side in (data.source, data.target)]
-    if data.monolingual:
-        needed += [f"mono.{split}.{data.target}" for split in ("train", "valid")]
-    for name in needed:
-        path = os.path.join(data.folder, name)
-        if not os.path.isfile(path) or not os.path.getsize(path):
-            yield "data.folder", f"{data.folder} has no file {name} (or an empty one)"
-
-
-def _check_files(data: DictConfig):
-    if data.prepare != "text" or data.folder is not None:
-        other = f"prepare: {data.prepare}" if data.prepare != "text" else f"folder: {data.folder}"
-        yield "data.files", f"they are for prepare: text without a folder, not with {other}"
-    if len(data.files) != 2 * len(SPLITS):
-        what = "six are needed, of {0} and {1} in turns: [train.{0},train.{1},valid.{0},...]"
-        yield "data.files", what.format(data.source, data.target) + f", not {len(data.files)}"
-    for path in data.files:
-        if not os.path.isfile(path) or not os.path.getsize(path):
-            yield "data.files", f"there is no file {path} (or an empty one)"
 
 
 def _check_numbers(recipe: DictConfig):
@@ -404,6 +333,6 @@ def _check_score(recipe: DictConfig):
 
 
 _PARTS = (
-    _check_data, _check_numbers, _check_trainings, _check_tune, _check_labels, _check_flags,
+    check_data, _check_numbers, _check_trainings, _check_tune, _check_labels, _check_flags,
     _check_score,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import List, Tuple
 
 from omegaconf import DictConfig
 
-from ..checks import SPLITS
+from ..data_checks import SPLITS
 from ..placeholders import OUT, Word, folder
 from ..recipe import Pieces, words
 from ..stage import Stage

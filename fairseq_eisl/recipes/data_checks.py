@@ -1,0 +1,81 @@
+"""What the types alone do not say of a recipe's corpus."""
+
+import os
+import re
+
+from omegaconf import DictConfig
+
+from ..common.checkout import beside
+from .recipe import Pieces
+
+SPLITS = ("train", "valid", "test")
+
+
+def check_data(recipe: DictConfig):
+    """Pairs (key, what is wrong): files that are missing, names that no file can end in."""
+    data = recipe.data
+    if not re.fullmatch(r"[\w.+-]+", recipe.name) or recipe.name.startswith((".", "-")):
+        yield "name", f"letters, digits, and ._+- are needed, not {recipe.name!r}"
+    scripts = beside("scripts/prepare")
+    if not os.path.isdir(scripts):
+        what = f"there is no folder {scripts}, which a checkout and an installed wheel have"
+        yield "data.prepare", what
+        return
+    names = [name[:-3] for name in os.listdir(scripts) if name.endswith(".sh")]
+    known = sorted(name for name in names if not name.startswith(("encode_", "bart_")))
+    if data.prepare not in known:
+        yield "data.prepare", f"{data.prepare!r} is unknown (choose from {', '.join(known)})"
+    for key in ("folder", "gpt2"):
+        folder = data[key]
+        if folder is not None and not os.path.isdir(folder):
+            yield f"data.{key}", f"there is no folder {folder}"
+    for key in ("source", "target"):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_@-]*", data[key]):  # as prepare/text.sh
+            yield f"data.{key}", f"a language is needed, the end of file names, not {data[key]!r}"
+    if data.source == data.target:
+        yield "data.target", f"another language than data.source is needed, not {data.target!r}"
+    for key, text in (("data.test_set", data.test_set), ("model_name", recipe.model_name)):
+        if not text.strip():
+            yield key, "rows need a text, not an empty one"
+    yield from _check_folder(data)
+    if data.monolingual and data.folder is None:
+        what = "data.monolingual needs a local folder that has the text; it is not fetched"
+        yield "data.folder", what
+    if data.pieces == Pieces.gpt2 and not data.gpt2:
+        what = "pieces: gpt2 needs the folder with encoder.json, vocab.bpe and dict.txt"
+        yield "data.gpt2", what
+    if data.blank is not None and (not data.blank or re.search(r"\s", data.blank)):
+        yield "data.blank", f"one symbol without spaces is needed, not {data.blank!r}"
+
+
+def _check_folder(data: DictConfig):
+    """A corpus that is there has its files; one that is made takes none."""
+    if data.prepare == "toy" and data.folder is not None:
+        yield "data.folder", f"prepare: toy makes its text itself and takes no {data.folder}"
+    if data.files:
+        yield from _check_files(data)
+    if data.prepare != "text" or data.files:
+        return
+    if data.folder is None:
+        what = "prepare: text needs the folder with the six files {train,valid,test}.{%s,%s}, or "
+        yield "data.folder", what % (data.source, data.target) + "the six as data.files"
+        return
+    needed = [f"{s}.{side}" for s in SPLITS for side in (data.source, data.target)]
+    if data.monolingual:
+        needed += [f"mono.{split}.{data.target}" for split in ("train", "valid")]
+    for name in needed:
+        path = os.path.join(data.folder, name)
+        if not os.path.isfile(path) or not os.path.getsize(path):
+            yield "data.folder", f"{data.folder} has no file {name} (or an empty one)"
+
+
+def _check_files(data: DictConfig):
+    if data.prepare != "text" or data.folder is not None:
+        other = f"prepare: {data.prepare}" if data.prepare != "text" else f"folder: {data.folder}"
+        yield "data.files", f"they are for prepare: text without a folder, not with {other}"
+    if len(data.files) != 2 * len(SPLITS):
+        what = "six are needed, of {0} and {1} in turns: [train.{0},train.{1},valid.{0},...]"
+        yield "data.files", what.format(data.source, data.target) + f", not {len(data.files)}"
+    for path in data.files:
+        if not os.path.isfile(path) or not os.path.getsize(path):
+            yield "data.files", f"there is no file {path} (or an empty one)"
