@@ -3,7 +3,7 @@ PYTHON ?= python3
 .PHONY: install test check format quickstart docs
 
 install:  ## into the current environment, for development
-	$(PYTHON) -m pip install -c constraints.txt -e ".[fairseq-deps,test,plots,docs,huggingface]"
+	$(PYTHON) -m pip install -c constraints.txt -e ".[fairseq-deps,test,plots,docs,style,huggingface]"
 	$(PYTHON) -m pip install -c constraints.txt --no-deps ve-fairseq
 
 test:  ## all tests, in an environment of its own unless $$VIRTUAL_ENV or $$FAIRSEQ_EISL_VENV is set

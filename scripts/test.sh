@@ -4,8 +4,8 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 # Where a package index has no transformers, the tests of its trainers are skipped, and say so.
-(use_environment test,plots,docs,huggingface) || say "going on without Hugging Face"
-use_environment test,plots,docs
+(use_environment test,plots,docs,style,huggingface) || say "going on without Hugging Face"
+use_environment test,plots,docs,style
 cd "$ROOT"
 make check PYTHON=python
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
