@@ -88,7 +88,7 @@ def folder(tmp_path_factory):
     ):
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
-    for name in ("multi30k", "wmt14", "bart.base"):  # read by the plans, which hash them
+    for name in ("multi30k", "wmt14", "yelp", "bart.base"):  # read by the plans, which hash them
         (here / name).mkdir()
     for name in ("model.pt", "dict.txt", "encoder.json", "vocab.bpe"):
         (here / "bart.base" / name).write_text("{}")
