@@ -59,7 +59,8 @@ def flags(name: str, without: str = "") -> str:
     known = {field for other in others for field in _fields(other)}
     lines = []
     for field in _fields(_config(name)).values():
-        if field.name in known:
+        # Those of another part of fairseq's configuration are told there.
+        if field.name in known or str(field.default).startswith("${"):
             continue
         text = field.metadata.get("help", "")
         choices = getattr(field.type, "_member_names_", None)
@@ -101,14 +102,19 @@ def arguments(name: str) -> str:
 
 _KINDS = {
     "str": "text", "int": "number", "bool": "true or false", "List[str]": "list of texts",
-    "Dict[str, Any]": "mapping", "Any": "any", "Dict[str, List[str]]": "lists by name",
+    "Dict[str, Any]": "mapping", "Any": "any", "Dict[str, List[str]]": "lists by name", "Dict[str, str]": "rows",
 }  # fmt: skip
 
 
 def _kind(annotation: str) -> str:
     plain = re.sub(r"^Optional\[(.*)\]$", r"\1", annotation)
-    known = _KINDS.get(plain)
-    return known or re.sub(r"Dict\[str, (\w+)\]", r"\1 by name", plain).replace("List[", "list of ")
+    if plain in _KINDS:
+        return _KINDS[plain]
+    several = re.fullmatch(r"List\[(.*)\]", plain)
+    named = re.fullmatch(r"Dict\[str, (.*)\]", plain)
+    if several:
+        return f"list of {_kind(several[1])}"
+    return f"{_kind(named[1])} by name" if named else plain
 
 
 def _initial(value: str) -> str:
