@@ -102,7 +102,8 @@ def arguments(name: str) -> str:
 
 _KINDS = {
     "str": "text", "int": "number", "bool": "true or false", "List[str]": "list of texts",
-    "Dict[str, Any]": "mapping", "Any": "any", "Dict[str, List[str]]": "lists by name", "Dict[str, str]": "rows",
+    "Dict[str, Any]": "mapping", "Any": "any", "Dict[str, List[str]]": "lists by name",
+    "Dict[str, str]": "rows",
 }  # fmt: skip
 
 
