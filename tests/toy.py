@@ -144,7 +144,7 @@ def setup(
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
-                if not parameter.any():
+                if "crf_layer" in name and not parameter.any():
                     parameter.normal_()  # the transitions of NAT-CRF begin at zero
                 parameter.mul_(scale)
             elif "norm" in name and name.endswith("weight"):

@@ -104,7 +104,7 @@ def _rows_alone(collect: Callable[[Sequence[Row]], Any], draw: Callable[[Any, st
     return kind
 
 
-_OF_BLEU = ("compare", "noise", "column")
+_OF_BLEU = ("compare", "noise", "column", "style")
 _KINDS: Dict[str, Callable[..., _Draw]] = {
     "compare": _compare,
     "noise": _noise,
