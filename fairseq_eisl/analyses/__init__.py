@@ -4,4 +4,6 @@
 alone, which ``python -m fairseq_eisl.evaluation plot`` draws again from the rows.
 """
 
-PROGRAM = "python -m fairseq_eisl.analyses"
+from ..common.output import program
+
+PROGRAM = program("fairseq_eisl.analyses", "analyse")

@@ -22,24 +22,21 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def make_parser(prog: str = PROGRAM) -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """The parser; ``args.do`` is the function of the chosen command."""
-    parser = _Parser(prog=prog, description=DESCRIPTION)
+    parser = _Parser(prog=PROGRAM, description=DESCRIPTION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for name in _COMMANDS:
         importlib.import_module(f".{name}", __package__).add_parser(commands)
     return parser
 
 
-def main(argv: Optional[List[str]] = None, prog: str = PROGRAM) -> int:
-    """Run one command; 0 if it went well. Exits with 2 and one line on a wrong input.
-
-    ``prog``: what the user has called, for the help and the errors.
-    """
+def main(argv: Optional[List[str]] = None) -> int:
+    """Run one command; 0 if it went well. Exits with 2 and one line on a wrong input."""
     with _no_chatter():
-        parser = make_parser(prog)
+        parser = make_parser()
         args = parser.parse_args(argv)
-        args.argv = (*prog.split(), *(sys.argv[1:] if argv is None else argv))
+        args.argv = (*PROGRAM.split(), *(sys.argv[1:] if argv is None else argv))
         try:
             args.do(args)
         except Refused as err:

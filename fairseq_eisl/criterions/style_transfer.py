@@ -21,6 +21,7 @@ from .candidate_flags import (
     check_candidate_flags,
     check_choices,
     check_factors,
+    flag_of,
 )
 from .cross_entropy import cross_entropy
 from .eisl_flags import EISLLossConfig, loss_options
@@ -143,12 +144,12 @@ class StyleTransferCriterion(SequenceCriterion):
         check_choices(cfg, [("soft_feedback", FEEDBACKS), ("style_compat", COMPATIBILITIES)])
         for name in ("soft_temperature", "soft_temperature_min", "soft_temperature_decay"):
             if not 0 < getattr(cfg, name) < float("inf"):
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} must be a number above 0, not {getattr(cfg, name)}")
+                raise ValueError(
+                    f"{flag_of(name)} must be a number above 0, not {getattr(cfg, name)}"
+                )
         for name in ("pretrain_updates", "soft_temperature_interval"):
             if getattr(cfg, name) < 0:
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} must be 0 or more, not {getattr(cfg, name)}")
+                raise ValueError(f"{flag_of(name)} must be 0 or more, not {getattr(cfg, name)}")
         if not 0 <= cfg.accuracy_goal <= 100:
             raise ValueError(f"--accuracy-goal is a percentage, 0 to 100, not {cfg.accuracy_goal}")
         if str(cfg.style_compat) == "original" and str(cfg.soft_feedback) != "argmax":

@@ -111,9 +111,9 @@ def test_the_models_of_other_kinds_are_refused(toy, tmp_path, capsys):
 
 def test_help_names_every_command(capsys):
     with pytest.raises(SystemExit) as end:
-        main(["--help"], prog="fairseq-eisl analyse")
+        main(["--help"])
     said = capsys.readouterr().out
-    assert end.value.code == 0 and said.startswith("usage: fairseq-eisl analyse")
+    assert end.value.code == 0 and said.startswith("usage: python -m fairseq_eisl.analyses")
     assert all(name in said for name in (*COMMANDS, "ngrams"))
 
 
