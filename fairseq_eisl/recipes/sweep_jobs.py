@@ -1,6 +1,7 @@
 """The cells of a sweep as submitit jobs, on this machine or under SLURM."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -170,9 +171,14 @@ class _Jobs:
 
 
 def _reason(job) -> str:
-    """The recipe's own line of a failed job, else the job's last one."""
+    """The recipe's own line of a failed job, else what ended it, else its last line."""
     exception = str(job.exception())
-    last = (exception.strip().splitlines() or ["no message"])[-1][:300]
+    killed = re.search(r"died with <Signals\.(SIG\w+)", exception)
+    if killed is not None:  # the cell alone; its job lived to say so
+        last = f"killed by {killed[1]}"
+    else:  # after submitit's trace stands where its logs are
+        trace = exception.partition("You can check full logs")[0].strip().strip("-").strip()
+        last = (trace.splitlines() or ["no message"])[-1][:300]
     return _last_words(job, exception) or last
 
 

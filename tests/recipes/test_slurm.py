@@ -110,6 +110,8 @@ def test_a_job_that_leaves_no_result_is_not_waited_for(slurm, monkeypatch, tmp_p
 
     def kill():
         (job,) = wait_for(lambda: slurm.jobs("RUNNING"))
+        # Asleep first: the job would see its cell die and leave a result that says so.
+        slurm.run("scancel", "--signal=STOP", "--full", job)
         slurm.run("scancel", "--signal=KILL", "--full", job)
 
     killer = threading.Thread(target=kill)
