@@ -93,7 +93,8 @@ class _Jobs:
                 os.unlink(known)
             command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', known, *command]
         with signals_wait():
-            job = self.executor.submit(self.function(command, verbose=False))
+            # Verbose: what a cell says is in its log while it runs, not when it has ended.
+            job = self.executor.submit(self.function(command, verbose=True))
             self.active.append((cell, job))
         say(f"{cell.name}: started (log: {job.paths.stderr})")
 
