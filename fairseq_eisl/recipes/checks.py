@@ -12,6 +12,7 @@ from .data_checks import check_data
 from .errors import RecipeError
 from .recipe import (
     FILE_FLAGS,
+    LM_PATH,
     NOISY_TASKS,
     REFINING_TASKS,
     Corpus,
@@ -19,6 +20,8 @@ from .recipe import (
     flag_groups,
     generation_flags,
     judges,
+    language_model,
+    language_models,
     noise_flags,
     task_of,
     training_flags,
@@ -60,8 +63,12 @@ def computed_columns() -> Set[str]:
     return _KNOWN | {column.name for metric in registered() for column in metric.columns}
 
 
-def decoding_columns(task: str, flags: Dict[str, Any]) -> Dict[str, Any]:
+def decoding_columns(
+    task: str, flags: Dict[str, Any], language_model: bool = False
+) -> Dict[str, Any]:
     """How fairseq-generate decodes under these flags, as columns of a row.
+
+    ``language_model``: whether some system of the recipe decodes beside one; then all say so.
 
     >>> decoding_columns("noisy_translation", {"beam": 4})
     {'beam': 4, 'lenpen': 1}
@@ -73,6 +80,9 @@ def decoding_columns(task: str, flags: Dict[str, Any]) -> Dict[str, Any]:
         if refines == (task in REFINING_TASKS):
             value = flags.get(flag)
             found[column] = default if value is None else value
+    if language_model:
+        weight = flags.get("lm-weight")
+        found["lm_weight"] = 0 if flags.get(LM_PATH) is None or weight is None else weight
     return found
 
 
@@ -256,10 +266,12 @@ def _check_decoding(recipe: DictConfig):
             columns.update({column: (place, value) for column, value in variant.columns.items()})
         for name in scored:
             flags = generation_flags(recipe, name, variant.flags if variant else {})
-            for column, used in decoding_columns(task_of(recipe, name), flags).items():
+            beside = bool(language_models(recipe))
+            for column, used in decoding_columns(task_of(recipe, name), flags, beside).items():
                 key, told = columns.get(column, ("", None))
                 if told is not None and not _same(told, used):
-                    what = f"{told}, but --{_DECODING[column][0]} is {used}"
+                    flag = _DECODING.get(column, ("lm-weight",))[0]
+                    what = f"{told}, but --{flag} is {used}"
                     yield f"{key}.{column}", f"{what}: change the flag, or leave the column away"
 
 
@@ -332,7 +344,21 @@ def _check_score(recipe: DictConfig):
             yield "score", f"{name!r} is no training (choose from {', '.join(recipe.train)})"
 
 
+def _check_language_models(recipe: DictConfig):
+    """What speaks beside a decoder is a language model of the same dictionary."""
+    for name, keys in language_models(recipe).items():
+        if name not in recipe.train:
+            yield keys[0], f"{name!r} is no training (choose from {', '.join(recipe.train)})"
+        elif task_of(recipe, name) != "language_modeling":
+            what = f"train.{name} is of task {task_of(recipe, name)}"
+            yield keys[0], f"{what}; a language model's is language_modeling"
+    for key, flags in flag_groups(recipe):
+        if language_model(flags) is not None and not flags.get("lm-weight"):
+            what = "without lm-weight, which is 0, the language model says nothing"
+            yield f"{key}.{LM_PATH}", what
+
+
 _PARTS = (
     check_data, _check_numbers, _check_trainings, _check_tune, _check_labels, _check_flags,
-    _check_score,
+    _check_score, _check_language_models,
 )  # fmt: skip

@@ -12,6 +12,7 @@ NOISE_FLAGS = ("target-noise", "target-noise-seed", "target-noise-blank")
 FILE_FLAGS = ("init-weights", "hint-teacher")
 """The flags of a training that name files, on whose content its results depend."""
 CHECKPOINT, TEXT = "checkpoint:", "text:"
+LM_PATH = "lm-path"
 """What values of ``score`` begin with that name a training's checkpoint, or a prepared file."""
 REFINING_TASKS = ("noisy_translation_lev", "translation_lev")
 """The tasks whose models translate by refinement."""
@@ -196,10 +197,9 @@ def trainings(recipe: DictConfig) -> List[str]:
     order: List[str] = []
     for _ in recipe.train:
         for name, training in recipe.train.items():
-            needed = [
-                training.start,
-                recipe.teacher if training.corpus == Corpus.distilled else None,
-            ]
+            needed = [training.start]
+            if training.corpus == Corpus.distilled:
+                needed += [recipe.teacher, language_model(recipe.teacher_generate)]
             if name not in order and all(other in (None, *order) for other in needed):
                 order.append(str(name))
                 break
@@ -231,6 +231,28 @@ def judges(recipe: DictConfig) -> List[str]:
     """The trainings whose checkpoints score the systems."""
     values = [str(value) for value in recipe.score.values()]
     return [value[len(CHECKPOINT) :] for value in values if value.startswith(CHECKPOINT)]
+
+
+def language_models(recipe: DictConfig) -> Dict[str, List[str]]:
+    """The trainings whose models speak beside others when these decode, or are tried there
+    (``lm-path: checkpoint:NAME``), each with the keys that say so."""
+    found: Dict[str, List[str]] = {}
+    groups = flag_groups(recipe)
+    for name, trials in recipe.tune.items():
+        for setting, words_ in trials.decoding.items():
+            flags = dict(str(word).partition("=")[::2] for word in words_)
+            groups.append((f"tune.{name}.decoding.{setting}", flags))
+    for key, flags in groups:
+        model = language_model(flags)
+        if model is not None:
+            found.setdefault(model, []).append(f"{key}.{LM_PATH}")
+    return found
+
+
+def language_model(flags: Mapping[str, Any]) -> Optional[str]:
+    """The training that decodes beside another one under these flags of fairseq-generate."""
+    path = str(flags.get(LM_PATH))
+    return path[len(CHECKPOINT) :] if path.startswith(CHECKPOINT) else None
 
 
 def task_of(recipe: DictConfig, name: str) -> str:

@@ -1,13 +1,15 @@
 """The stages that translate: the test set with every system, the training set with a teacher."""
 
-from typing import List
+from typing import Any, List, Mapping, Tuple
 
 from omegaconf import DictConfig
 
-from ..placeholders import Word, folder
-from ..recipe import generation_flags, training_flags, words
+from ..placeholders import OUT, Word, folder
+from ..recipe import LM_PATH, generation_flags, language_model, training_flags, words
 from ..stage import Stage
 from .shared import EVERY, REMOVE, USER_DIR
+
+WITH_DICTIONARY = "preprocess_with_dictionary"
 
 
 def translation(
@@ -26,31 +28,45 @@ def translation(
     task = {"task": training_flags(recipe, name).get("task")}
     pieces = {"remove-bpe": REMOVE[recipe.data.pieces]}
     decoding = generation_flags(recipe, name, variant.flags)
-    flags = words({"seed": recipe.seed}, EVERY, task, pieces, decoding)
-    return Stage(
-        f"generate_{name}" + (f"_{number}" if recipe.variants else ""),
-        (tuple([*_command(folder(model) / file, device), *flags]),),
-        ("preprocess", model),
-        stdout="test.out",
-        gpus=recipe.gpus,
-    )
+    flags = ({"seed": recipe.seed}, EVERY, task, pieces, decoding)
+    command, needs = _command(folder(model) / file, device, *flags)
+    name = f"generate_{name}" + (f"_{number}" if recipe.variants else "")
+    return Stage(name, (command,), (*needs, model), stdout="test.out", gpus=recipe.gpus)
 
 
 def distillation(recipe: DictConfig, device: List[str]) -> Stage:
     """The teacher translates the training set: each line once, in the order of the set, still in
     pieces, since they are what is trained on (Kim and Rush, 2016)."""
-    task = {"task": training_flags(recipe, recipe.teacher).get("task")}
-    subset = {"gen-subset": "train"}
-    flags = words({"seed": recipe.seed}, EVERY, task, subset, recipe.teacher_generate)
-    return Stage(
-        "distil",
-        (tuple([*_command(folder(recipe.teacher) / "checkpoint_best.pt", device), *flags]),),
-        ("preprocess", recipe.teacher),
-        stdout="train.out",
-        gpus=recipe.gpus,
+    teacher = recipe.teacher
+    task = {"task": training_flags(recipe, teacher).get("task")}
+    flags = ({"seed": recipe.seed}, EVERY, task, {"gen-subset": "train"}, recipe.teacher_generate)
+    command, needs = _command(folder(teacher) / "checkpoint_best.pt", device, *flags)
+    return Stage("distil", (command,), (*needs, teacher), stdout="train.out", gpus=recipe.gpus)
+
+
+def with_dictionary(recipe: DictConfig) -> Stage:
+    """The data as fairseq-generate needs them for a language model, which looks for its
+    dictionary there under another name than translations have."""
+    # All that preprocessing wrote, but the log of the stage and what says that it is done.
+    links = (
+        'for f in "$0"/*; do case "${f##*/}" in log|stage.json) ;; '
+        '*) ln -s "$f" "$2" || exit;; esac; done; ln -s "$0/$1" "$2/dict.txt"'
     )
+    command = ("sh", "-c", links, folder("preprocess"), f"dict.{recipe.data.target}.txt", OUT)
+    return Stage(WITH_DICTIONARY, (command,), ("preprocess",))
 
 
-def _command(checkpoint: Word, device: List[str]) -> List[Word]:
-    command: List[Word] = ["fairseq-generate", folder("preprocess"), *USER_DIR]
-    return [*command, "--path", checkpoint, *device]
+def _command(
+    checkpoint: Word, device: List[str], *groups: Mapping[str, Any]
+) -> Tuple[Tuple[Word, ...], Tuple[str, ...]]:
+    """The command that decodes under flags, and the stages that it needs beside the model's."""
+    flags = {flag: value for group in groups for flag, value in group.items()}
+    beside = language_model(flags)
+    data, needs = "preprocess", ["preprocess"]
+    more: List[Word] = []
+    if beside is not None:
+        data, needs = WITH_DICTIONARY, ["preprocess", WITH_DICTIONARY, beside]
+        more = [f"--{LM_PATH}", folder(beside) / "checkpoint_best.pt"]
+        del flags[LM_PATH]
+    command: List[Word] = ["fairseq-generate", folder(data), *USER_DIR, "--path", checkpoint]
+    return (*command, *device, *more, *words(flags)), tuple(needs)

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from ..errors import RecipeError
 from ..placeholders import PLACES
-from ..recipe import Corpus, Device, judges, trainings
+from ..recipe import Corpus, Device, judges, language_models, trainings
 from ..stage import Stage
 from . import data, generate, train
 from .score import Translated, scores
@@ -18,6 +18,8 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
     if cuda and recipe.device != Device.cpu:
         device = ["--fp16"] if recipe.half_precision else []
     stages = data.stages(recipe)
+    if language_models(recipe):
+        stages.append(generate.with_dictionary(recipe))
     for name in trainings(recipe):
         training = recipe.train[name]
         if training.corpus == Corpus.distilled and "distil" not in [s.name for s in stages]:
@@ -59,7 +61,7 @@ def _check_names(recipe: DictConfig, stages: List[Stage]):
             f"train: {', '.join(twice)} is a name that recipes use; choose another one"
         )
     used = {recipe.teacher if distils else None, *(part.start for part in recipe.train.values())}
-    used.update(judges(recipe))
+    used.update(judges(recipe), language_models(recipe))
     for name, training in recipe.train.items():
         if training.system is None and name not in used:
             raise RecipeError(f"train.{name}: nothing uses it: it has no system to score, no other "

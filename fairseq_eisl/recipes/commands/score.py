@@ -16,6 +16,7 @@ from ..recipe import (
     Corpus,
     generation_flags,
     judges,
+    language_models,
     noise_flags,
     noise_of,
     task_of,
@@ -191,7 +192,8 @@ def _training_columns(recipe: DictConfig, name: str) -> Dict[str, Any]:
 
 def _decoding(recipe: DictConfig, name: str, variant: DictConfig) -> Dict[str, Any]:
     """The columns that say how a training's model was decoded."""
-    return decoding_columns(task_of(recipe, name), generation_flags(recipe, name, variant.flags))
+    flags = generation_flags(recipe, name, variant.flags)
+    return decoding_columns(task_of(recipe, name), flags, bool(language_models(recipe)))
 
 
 def _pairs(columns: Dict[str, Any]) -> List[str]:
