@@ -25,6 +25,7 @@ def apply():
     explain_unreadable_checkpoints()
     keep_state_of_criterions()
     join_launched_workers()
+    trust_other_workers()
 
 
 def checkpoint_classes() -> list:
@@ -135,6 +136,22 @@ def join_launched_workers():
 
     infer_init_method.joins_launched_workers = True  # type: ignore[attr-defined]
     utils.infer_init_method = infer_init_method
+
+
+def trust_other_workers():
+    """Let workers read what the first one has loaded for all: resuming, fine-tuning with several.
+
+    fairseq sends them the checkpoint with its settings as OmegaConf's objects, which the safe
+    loader of torch since 2.6 refuses (``allow_checkpoint_classes``). It comes from the training
+    itself, so there everything is loaded; that module alone sees the mend.
+    """
+    from fairseq.distributed import utils
+
+    if utils.torch is torch:
+        mended = types.ModuleType("torch")
+        load = functools.partial(torch.load, weights_only=False)
+        mended.__dict__.update(vars(torch), load=load)
+        utils.torch = mended
 
 
 def quieten_libnat():

@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import io
 import pickle
 
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.data import TokenBlockDataset, token_block_dataset
+from fairseq.distributed import utils as distributed
 from fairseq.modules import dynamic_crf_layer
 from fairseq.trainer import Trainer
+from omegaconf import OmegaConf
 
 from fairseq_eisl import fairseq_fixes
 from tests.toy import ARCHS, CPU, TINY, USER_DIR, hypotheses, run_cli, setup, train
@@ -53,6 +56,20 @@ def test_numpy_has_no_float_and_the_crf_layer_asks_for_it(monkeypatch):
     monkeypatch.setattr(dynamic_crf_layer, "np", np)
     with pytest.raises(AttributeError, match="float"):
         crf_loss()
+
+
+def test_other_workers_read_what_the_safe_loader_refuses():
+    """If its first half fails, ``trust_other_workers`` is no longer needed with this fairseq."""
+    buffer = io.BytesIO()
+    torch.save({"cfg": OmegaConf.create({"seed": 1})}, buffer)
+    assert "torch.load(buffer" in inspect.getsource(distributed._broadcast_object_slow)
+    buffer.seek(0)
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(buffer, map_location="cpu")
+    fairseq_fixes.trust_other_workers()
+    buffer.seek(0)
+    assert distributed.torch.load(buffer, map_location="cpu")["cfg"].seed == 1
+    assert distributed.torch.cuda is torch.cuda
 
 
 def sentence_blocks():

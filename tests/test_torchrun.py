@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from fairseq_eisl import fairseq_fixes
-from tests.toy import ARCHS, LANGUAGES, ROOT, TRAINING, USER_DIR, run_cli, run_process
+from tests.toy import ARCHS, LANGUAGES, ROOT, TRAINING, USER_DIR, run_cli, run_process, train
 
+STOCK = "--task translation --criterion cross_entropy --max-update 3".split()
 GLOO = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
 
 
@@ -25,9 +26,14 @@ def updates(output: str) -> int:
 
 @pytest.mark.skipif(torch.cuda.device_count() > 0, reason="with GPUs the workers take those")
 def test_two_workers_are_one_with_two_batches_an_update(toy, tmp_path):
-    """EISL on noisy targets, with greedy candidates; SGD, no dropout. The one worker with
-    --update-freq 2 sees the same sentences in an update."""
+    """EISL on noisy targets, with greedy candidates; SGD, no dropout; from a checkpoint, which the
+    first worker reads for both. The one worker with --update-freq 2 sees the same sentences in an
+    update."""
+    start = tmp_path / "start"
+    code, output = train(toy.bin, start, *STOCK, "--no-epoch-checkpoints")
+    assert code == 0, output[-2000:]
     flags = [
+        *("--finetune-from-model", str(start / "checkpoint_last.pt")),
         *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES),
         *("--task", "noisy_translation", "--target-noise", "repeat:0.5", "--criterion", "eisl"),
         *("--ngram", "1,2", "--arch", "transformer", *ARCHS["transformer"], "--dropout", "0"),

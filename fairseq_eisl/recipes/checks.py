@@ -53,6 +53,8 @@ _INSTEAD = {
     "target-lang": "use data.target",
 }
 _SYSTEM = r"[^\s=-]([^\r\n\t=]*[^\s=])?"
+# What fairseq has by default is for GPUs.
+_ON_CPUS = {"distributed-backend": "gloo", "ddp-backend": "legacy_ddp"}
 _STARTERS = re.compile(
     r"torchrun|torch\.distributed\.(run|launch)|mpirun|mpiexec|horovodrun|accelerate|deepspeed"
 )
@@ -162,10 +164,17 @@ def _check_trainings(recipe: DictConfig):
 
 
 def workers(launcher: Sequence[str], flags: Mapping[str, Any]) -> Optional[str]:
-    """What of a training's words is for several workers or GPUs; None if nothing is."""
+    """What of a training's words is for several workers on GPUs; None if nothing is.
+
+    Workers that torchrun starts find each other on CPUs, too (``join_launched_workers``).
+    """
     started = next((word for word in launcher if _STARTERS.search(word)), None)
-    if started:
+    if started and not re.search(r"torchrun|torch\.distributed\.run", started):
         return f"launcher: {started} starts workers, which fairseq joins on GPUs only"
+    for flag, value in _ON_CPUS.items():
+        if started and str(flags.get(flag)) != value:
+            needed = " ".join(f"--{flag} {value}" for flag, value in _ON_CPUS.items())
+            return f"launcher: the workers of {started} need {needed} on CPUs"
     for flag in ("distributed-world-size", "nprocs-per-node", "distributed-num-procs"):
         if flag in flags and str(flags[flag]) not in ("1", "None", "False"):
             return f"--{flag} {flags[flag]}: fairseq has several workers on GPUs only"
@@ -190,7 +199,7 @@ def _check_workers(recipe: DictConfig):
         if found:
             key, _, what = found.partition(": ")
             key = key if key == "launcher" else f"train.{name}: {key}"
-            yield key, f"{what}; with device: cpu leave it away (OMP_NUM_THREADS sets the threads)"
+            yield key, f"{what}; with device: cpu change it (OMP_NUM_THREADS sets the threads)"
     if recipe.gpus:
         yield "gpus", f"{recipe.gpus}: with device: cpu there are none; leave one of them away"
 

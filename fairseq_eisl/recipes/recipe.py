@@ -152,7 +152,8 @@ class Recipe:
     gpus: Optional[str] = None
     """CUDA_VISIBLE_DEVICES of the trainings and of generation."""
     launcher: List[str] = field(default_factory=list)
-    """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4", --no-python], on GPUs."""
+    """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4", --no-python]; on CPUs with
+    flags distributed-backend: gloo and ddp-backend: legacy_ddp."""
     data: Data = field(default_factory=Data)
     """The corpus, and how it becomes what trainings read."""
     preprocess: Dict[str, Any] = _flags()

@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+import torch
 
 from fairseq_eisl.recipes import flag_check
 from fairseq_eisl.recipes.command import main
@@ -89,9 +90,10 @@ OWN = [
     *("train.ce.system=A=B", "train.ce.system=''", "train.ce.system=-x", "train.ce.system=EISL"),
     *("columns.-x=1", "columns.x=' '", "data.test_set=''", "data.source=../x", "data.target=de"),
     *("flags.distributed-rank=1", "flags.distributed-world-size=2", "gpus=0"),
-    *("launcher=[mpirun]", "launcher=[python,-m,torch.distributed.run]"),
-    'launcher=[torchrun,--nproc_per_node,"2",--no-python]',
+    *("launcher=[mpirun]", "launcher=[python,-m,torch.distributed.launch]"),
 ]
+WORKERS = '[torchrun,--nproc_per_node,"2",--no-python]'
+GLOO = ["distributed-backend=gloo", "ddp-backend=legacy_ddp"]
 
 
 def refused(capsys, config, *overrides):
@@ -123,6 +125,14 @@ def test_what_a_recipe_gives_itself_is_refused(override, capsys, quick_check):
     line = refused(capsys, SMOKE, override)
     key = override.split("=")[0]
     assert f": {key}: " in line or f": {key.split('.flags')[0]}" in line or "train" in line, line
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_workers_on_cpus_need_what_finds_each_other_there(device, capsys, quick_check):
+    if device == "auto" and torch.cuda.is_available():
+        pytest.skip("with a GPU the workers take it")
+    line = refused(capsys, SMOKE, f"device={device}", f"launcher={WORKERS}", f"flags.{GLOO[0]}")
+    assert "launcher: the workers of torchrun need --distributed-backend gloo --ddp-b" in line
 
 
 def test_where_the_number_stands_is_named(capsys, quick_check):
@@ -163,6 +173,7 @@ def test_what_is_right_passes(quick_check):
         ["flags.best-checkpoint-metric=loss", "flags.maximize-best-checkpoint-metric=null"],
         ["device=auto", "launcher=[nice,-n,'5']"],
         ["device=cpu", "launcher=[nice,-n,'5']", "gpus=''"],
+        [f"launcher={WORKERS}", *(f"flags.{flag}" for flag in GLOO)],
         [f"{CE}.max-epoch=0", f"{CE}.patience=2"],
         ["flags.stop-min-lr=1e-9", "flags.warmup-init-lr=1e-7"],
         ["flags.dropout=0", "flags.clip-norm=0", "seed=0", f"{CE}.label-smoothing=0"],
@@ -201,7 +212,7 @@ def test_several_workers_are_refused_without_a_gpu_only():
     command += ["--task", "noisy_translation", "--arch", "transformer", "--max-tokens", "10"]
     command += ["--max-epoch", "1", "--log-format", "simple", "--lr", "0.1"]
     command[5] = str(ROOT / "fairseq_eisl")
-    assert "torchrun starts workers" in flag_check.find_error(command, cuda=False)
+    assert "workers of torchrun need" in flag_check.find_error(command, cuda=False)
     assert flag_check.find_error(command, cuda=True) is None
     flags = [*command[2:], "--distributed-world-size", "2"]
     assert "--distributed-world-size 2" in flag_check.find_error(flags, cuda=False)
