@@ -26,11 +26,26 @@ def rows(points=POINTS, seeds="1", weights=True):
     return found
 
 
+def test_systems_with_one_weight_are_joined_by_that_of_the_style():
+    several = [dict(row, style_factor="2") for row in rows()]
+    several += [
+        dict(row, system=f"{row['system']}, more", style_factor="4")
+        for row in rows()
+        if row["system"] != "+ EISL 0.5"
+    ]
+    assert content_style(several[::-1]).joined == [
+        ["base", "base, more"],
+        ["+ EISL 0.1", "+ EISL 0.1, more"],
+        ["+ EISL 0.5"],
+        ["+ EISL 1.0", "+ EISL 1.0, more"],
+    ]
+
+
 def test_points_are_joined_by_their_weight():
     found = content_style(rows())
-    assert found.joined == ["base", "+ EISL 0.1", "+ EISL 0.5", "+ EISL 1.0"]
+    assert found.joined == [["base", "+ EISL 0.1", "+ EISL 0.5", "+ EISL 1.0"]]
     assert found.points["+ EISL 0.5"] == [(87.0, 58.0)]
-    assert content_style(rows(weights=False)).joined == []
+    assert content_style(rows(weights=False)).joined == [[]]
 
 
 @pytest.mark.parametrize("seeds", ["1", "123"])

@@ -21,17 +21,18 @@ from .canvas import (
 )
 from .collect import Ends, by_seed, check_rows, known_intervals, mean, values_of
 
-COLUMN, FACTOR = "accuracy", "eisl_factor"
+COLUMN, FACTOR, STYLE = "accuracy", "eisl_factor", "style_factor"
 _NEEDED = ("system", "seed", "test_set", "bleu", "bleu_signature", COLUMN)
 _SAME = ("test_set", "model", "accuracy_signature")
 
 
 class ContentStyle(NamedTuple):
-    """points[system]: (accuracy, BLEU) a seed. joined: the systems whose rows have a weight of
-    EISL, rising. intervals: of the BLEU of one seed, by system, where it is known."""
+    """points[system]: (accuracy, BLEU) a seed. joined: lines of systems whose rows have a weight of
+    EISL: those with one weight of it, by the weight of the style, where that differs, else all,
+    by the weight of EISL. intervals: of the BLEU of one seed, by system, where it is known."""
 
     points: Dict[str, List[Tuple[float, float]]]
-    joined: List[str]
+    joined: List[List[str]]
     seeds: List[str]
     test_set: str
     signature: str
@@ -49,16 +50,17 @@ def content_style(rows: Sequence[Row], tests: Sequence[Row] = ()) -> ContentStyl
     """
     check_rows(rows, _NEEDED, same=[name for name in _SAME if any(row.get(name) for row in rows)])
     found: Dict[str, Dict[str, Tuple[float, float]]] = {}
-    weights: Dict[str, float] = {}
+    weights: Dict[str, Tuple[float, float]] = {}
     for row in rows:
         point = number(row, COLUMN), number(row, "bleu")
         found.setdefault(row["system"], {})[row["seed"]] = point
         if row.get(FACTOR):
-            weights[row["system"]] = number(row, FACTOR)
+            style = number(row, STYLE) if row.get(STYLE) else 0.0
+            weights[row["system"]] = number(row, FACTOR), style
     seeds = values_of(rows, "seed")
     return ContentStyle(
         by_seed(found, seeds, str),
-        sorted(weights, key=lambda system: weights[system]),
+        _lines(weights),
         seeds,
         rows[-1]["test_set"],
         rows[-1]["bleu_signature"],
@@ -66,8 +68,17 @@ def content_style(rows: Sequence[Row], tests: Sequence[Row] = ()) -> ContentStyl
     )
 
 
+def _lines(weights: Dict[str, Tuple[float, float]]) -> List[List[str]]:
+    """The systems that a line joins, by their weights of EISL and of the style."""
+    rising = sorted(weights, key=lambda system: weights[system])
+    if len({style for _, style in weights.values()}) < 2:
+        return [rising]
+    factors = dict.fromkeys(weights[system][0] for system in rising)
+    return [[name for name in rising if weights[name][0] == factor] for factor in factors]
+
+
 def draw_content_style(data: ContentStyle, path: str) -> None:
-    """A point a system, the mean of its seeds; those with a weight of EISL are joined by a line.
+    """A point a system, the mean of its seeds; those with weights are joined by lines.
 
     Up is content, right is style. With several seeds there are small points for them; with one,
     error bars are the intervals that are known of its BLEU.
@@ -80,9 +91,10 @@ def draw_content_style(data: ContentStyle, path: str) -> None:
     with canvas(path, (WIDTH, 4.6)) as figure:
         axis = figure.subplots()
         means = {name: tuple(map(mean, zip(*seeds))) for name, seeds in data.points.items()}
-        line = [means[name] for name in data.joined]
-        if len(line) > 1:
-            axis.plot(*zip(*line), color="#888888", linewidth=1.4, zorder=1)
+        for names in data.joined:
+            line = [means[name] for name in names]
+            if len(line) > 1:
+                axis.plot(*zip(*line), color="#888888", linewidth=1.4, zorder=1)
         for i, (name, (x, y)) in enumerate(means.items()):
             look: Dict[str, Any] = {"color": COLOURS[i], "markersize": 8, "zorder": 3}
             name_it(axis.plot([x], [y], MARKERS[i], **look)[0], name)
