@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import torch
 from torch import Tensor
 
+from ..common.errors import Refused
 from ..decoding.fairseq.candidates import decode
 from ..decoding.fairseq.model_scores import encode, scores
 from ..evaluation.figures.exact import draw_exact, exact_values
@@ -31,17 +32,27 @@ def add_parser(commands) -> None:
     options.chooses_loss(part, ["1,2"], many=False)
     options.makes_noise(part, ["none"], many=False)
     options.decodes(part)
+    part.add_argument(
+        "--start",
+        metavar="[NAME=]FILE",
+        help="the checkpoint that the training began with (--finetune-from-model): its update 0",
+    )
     options.writes(part)
     part.set_defaults(do=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print, append and draw both values of each checkpoint."""
+    if args.start and args.untrained:
+        raise Refused("--start, --untrained: one of them is the update 0 of the training")
+    args.checkpoint = [args.start] * bool(args.start) + args.checkpoint
     options.check_files(args)
     ((orders, loss),) = options.losses(args).items()
     (noise,) = options.noises(args)
-    rows = []
+    rows: List[Dict[str, Any]] = []
     for trained, pairs in options.models(args):
+        if args.start and not rows:
+            trained = trained._replace(updates=0)
         options.say(f"{trained.name}: {trained.updates} updates")
         found = compare(trained, pairs, loss, noise, args.noise_seed, args.candidate_after_eos)
         about = {**options.about(args, trained, pairs), "ngram": orders}

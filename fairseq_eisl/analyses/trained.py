@@ -1,8 +1,10 @@
 """Trained models out of checkpoints of fairseq, with their task."""
 
+import contextlib
+import logging
 import os
 from argparse import Namespace
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 import torch
 from fairseq import checkpoint_utils, utils
@@ -45,12 +47,24 @@ def load_trained(
     state = checkpoint_utils.load_checkpoint_to_cpu(path, changed)
     history = state.get("optimizer_history") or [{}]
     updates = int(history[-1].get("num_updates", 0))
-    (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+    with _noise_flags_idle():
+        (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
     kind = type(model).__name__
     if isinstance(model, FairseqNATModel) or not isinstance(model, FairseqEncoderDecoderModel):
         raise ValueError(f"the analyses are of autoregressive encoder-decoders; {kind} is none")
     stem = os.path.splitext(os.path.basename(path))[0]
     return Trained(name or stem, task, model.eval(), updates, cfg)
+
+
+@contextlib.contextmanager
+def _noise_flags_idle() -> Iterator[None]:
+    """Flags of the training's noise have no effect here, and need not be warned of."""
+    logger = logging.getLogger("fairseq_eisl.tasks.noise_flags")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def untrained(trained: Trained, seed: int) -> Trained:

@@ -58,6 +58,29 @@ def test_a_command_gives_rows_and_a_figure_that_rows_give_again(
     assert values[: len(found)] == values[len(found) :]
 
 
+def test_what_a_training_began_with_is_its_update_0(checkpoints, tmp_path, capsys, caplog):
+    """As for EISL after CE, whose updates are counted anew."""
+    rows = tmp_path / "rows.csv"
+    words = [
+        "exact",
+        "--checkpoint",
+        str(checkpoints.late),
+        "--data",
+        str(checkpoints.data),
+        *SMALL,
+    ]
+    assert main([*words, "--start", f"CE={checkpoints.early}", "--rows", str(rows)]) == 0
+    found = read_rows(str(rows))
+    assert [(row["checkpoint"], int(row["updates"]) > 0) for row in found] == [
+        ("CE", False),
+        ("checkpoint40", True),
+    ]
+    assert "no effect" not in caplog.text
+    with pytest.raises(SystemExit):
+        main([*words, "--start", str(checkpoints.early), "--untrained"])
+    assert "--start, --untrained: one of them" in capsys.readouterr().err
+
+
 def test_training_brings_the_selection_to_the_true_places(checkpoints, tmp_path):
     """On the corpus of copies, where the true place of every word is known."""
     rows = tmp_path / "rows.csv"
