@@ -64,7 +64,8 @@ def draw_exact(data: ExactValues, path: str) -> None:
             axis.grid(**GRID)
         costs = [sum(ms) / len(ms) for ms in (data.approximate_ms, data.exact_ms)]
         bars = axes[2].bar(range(2), costs, color=COLOURS[:2], edgecolor="black", linewidth=0.6)
-        axes[2].bar_label(bars, [f"{cost:.3g}" for cost in costs], padding=2, fontsize=9)
+        texts = [f"{cost:.0f}" if cost >= 100 else f"{cost:.3g}" for cost in costs]
+        axes[2].bar_label(bars, texts, padding=2, fontsize=9)
         axes[2].set_xticks(range(2), _SYSTEMS)
         axes[2].set_yscale("log")
         axes[2].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
