@@ -32,12 +32,12 @@ from common import (
     taking_turns,
 )
 
-from fairseq_eisl.losses import EISLOptions, eisl_from_ngram_log_probs, token_log_probs
+from fairseq_eisl.losses import EISLOptions, token_log_probs
 from fairseq_eisl.losses.latent import (
     ctc_log_likelihood,
     dag_log_likelihood,
-    dag_ngram_log_probs,
     eisl_ctc_terms,
+    eisl_dag_log_prob_terms,
     eisl_dag_terms,
 )
 
@@ -89,14 +89,7 @@ class Work:
         options = EISLOptions(self.ngrams)
         rest = {**self.masks, "options": options, "generator": seeds}
         if self.kind == "paths":
-            mask, orders = rest.pop("output_mask"), options.possible_orders(self.targets.size(1))
-            terms = eisl_from_ngram_log_probs(
-                dag_ngram_log_probs(logits, *links, self.targets, output_mask=mask, orders=orders),
-                self.targets,
-                attached_zero=logits[:, :0].sum((1, 2)),
-                output_length=mask.sum(1),
-                **rest,
-            )
+            terms = eisl_dag_log_prob_terms(logits, *links, self.targets, **rest)
             return terms.total().sum()
         if self.kind == "ctc":
             terms = eisl_ctc_terms(logits, self.targets, self.blank, **rest)

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from ..eisl_options import DEFAULTS, EISLOptions
-from ..eisl_terms import EISLTerms, NGramLogProbs, eisl_from_ngram_log_probs
+from ..eisl_terms import EISLTerms, NGramLogProbs
 from ..ngrams import checked_ids, window_mask
 from ..token_log_probs import token_log_probs
 from .scaled import checked, floored_log, scaled, working
+from .terms import terms_over_sentences
 
 _LOW = -1e30
 """Log-probability of what is impossible: finite, so that no gradient is NaN."""
@@ -163,24 +164,55 @@ def eisl_dag_terms(
     """
     targets, target_mask = checked_ids("targets", targets, target_mask, len(logits), logits.size(2))
     with torch.autocast(logits.device.type, enabled=False):
-        found = token_log_probs(logits, targets, output_mask, in_place)
-        ngrams = dag_ngram_log_probs(
-            found,
-            links,
-            targets,
-            output_mask=output_mask,
-            orders=options.possible_orders(min(found.size(1), targets.size(1))),
-        )
-        zero = found[:, :0].sum((1, 2)) + links[:, :0].to(found.dtype).sum((1, 2))
-        return eisl_from_ngram_log_probs(
-            ngrams,
-            targets,
-            attached_zero=zero,
-            output_length=output_mask.sum(1),
-            target_mask=target_mask,
-            options=options,
-            **matching,
-        )
+        log_probs = token_log_probs(logits, targets, output_mask, in_place)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return eisl_dag_log_prob_terms(log_probs, links, targets, **masks, options=options, **matching)
+
+
+def eisl_dag_log_prob_terms(
+    log_probs: Tensor,
+    links: Tensor,
+    targets: Tensor,
+    *,
+    output_mask: Tensor,
+    target_mask: Tensor,
+    options: EISLOptions = DEFAULTS,
+    **matching: Any,
+) -> EISLTerms:
+    """EISL of a directed acyclic decoder, from log-probabilities of the target's tokens.
+
+    Args:
+        log_probs: (B, L, S) log-probability in nats of ``targets[b, s]`` at vertex t, float32 or
+            float64, as :func:`fairseq_eisl.losses.token_log_probs` gives them. Vertices that are
+            not real may hold anything finite.
+        links, targets, output_mask, target_mask, options, matching: as of :func:`eisl_dag_terms`.
+
+    Returns:
+        Terms whose graph keeps the inputs alone; the backward computes the rest again, some
+        sentences at a time.
+
+    Raises:
+        ValueError: wrong shapes.
+
+    >>> mask = torch.tensor([[True, True]])
+    >>> options = EISLOptions((2,), selection="softmax", normalize=False)
+    >>> terms = eisl_dag_log_prob_terms(
+    ...     torch.full((1, 2, 2), 0.5).log(), torch.zeros(1, 2, 2), torch.tensor([[0, 1]]),
+    ...     output_mask=mask, target_mask=mask, options=options)
+    >>> round(terms.total().exp().item(), 4)
+    4.0
+    """
+    checked(log_probs, targets, output_mask, target_mask)
+    _checked_links(links, output_mask)
+    return terms_over_sentences(
+        dag_ngram_log_probs,
+        [log_probs, links],
+        targets,
+        output_mask=output_mask,
+        target_mask=target_mask,
+        options=options,
+        **matching,
+    )
 
 
 class _Graph(NamedTuple):
