@@ -29,11 +29,25 @@ _LOW = -1e30
 """Log-probability of what is impossible: finite, so that no gradient is NaN."""
 
 
+class _Transitions(torch.autograd.Function):
+    """The exponential above the diagonal, of which one matrix is kept."""
+
+    @staticmethod
+    def forward(ctx, links: Tensor, real: Tensor):
+        # Without what is below before the exponential, too: of large negative numbers it is slow.
+        probs = links.triu(1).exp_().triu_(1).masked_fill_(~real, 0.0)
+        ctx.save_for_backward(probs)
+        return probs
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        (probs,) = ctx.saved_tensors
+        return grad * probs, None
+
+
 def _transitions(links: Tensor, output_mask: Tensor) -> Tensor:
     """(B, L, L) log-probabilities to probabilities; only those forward, between real vertices."""
-    forward = torch.ones_like(links, dtype=torch.bool).triu(1)
-    both = output_mask.unsqueeze(2) & output_mask.unsqueeze(1)
-    return links.exp().masked_fill(~(forward & both), 0.0)
+    return _Transitions.apply(links, output_mask.unsqueeze(2) & output_mask.unsqueeze(1))
 
 
 def _checked_links(links: Tensor, output_mask: Tensor):
@@ -44,13 +58,28 @@ def _checked_links(links: Tensor, output_mask: Tensor):
         )
 
 
+class _Passing(torch.autograd.Function):
+    """The solution of ``(I - E^T) a = e_1``, whose gradient is a product of two vectors."""
+
+    @staticmethod
+    def forward(ctx, transitions: Tensor):
+        first = torch.zeros_like(transitions[:, :, :1])
+        first[:, :1] = 1.0
+        passed = torch.linalg.solve_triangular(
+            -transitions.transpose(1, 2), first, upper=False, unitriangular=True
+        )
+        ctx.save_for_backward(transitions, passed)
+        return passed
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        transitions, passed = ctx.saved_tensors
+        behind = torch.linalg.solve_triangular(-transitions, grad, upper=True, unitriangular=True)
+        return torch.bmm(passed, behind.transpose(1, 2))
+
+
 def _passing(transitions: Tensor) -> Tensor:
-    first = torch.zeros_like(transitions[:, :, :1])
-    first[:, :1] = 1.0
-    solved = torch.linalg.solve_triangular(
-        -transitions.transpose(1, 2), first, upper=False, unitriangular=True
-    )
-    return solved.squeeze(2)
+    return _Passing.apply(transitions).squeeze(2)
 
 
 def passing_probabilities(links: Tensor, output_mask: Tensor) -> Tensor:
