@@ -149,30 +149,35 @@ class _OverSentences(torch.autograd.Function):
         inputs = ctx.saved_tensors
         if ctx.recompute and torch.is_grad_enabled():  # create_graph
             return None, None, *_graph_of_gradients(ctx, inputs, grads)
-        found: List[Any] = [x.new_empty(x.shape) if n else None for x, n in zip(inputs, ctx.needed)]
+        places = [place for place, needed in enumerate(ctx.needed) if needed]
+        found: List[Any] = [None] * len(inputs)
+        if len(ctx.blocks) > 1:
+            for place in places:
+                found[place] = inputs[place].new_empty(inputs[place].shape)
 
         def work(number: int):
+            rows = ctx.blocks[number]
             if ctx.recompute:
                 parts, results = _of_rows(ctx, inputs, number, True)
             else:
                 parts, results = ctx.inner[number], ctx.results[number]
-            leaves = [part for part, needed in zip(parts, ctx.needed) if needed]
-            given = [
-                grad.detach()[ctx.blocks[number]]
-                for grad, known in zip(grads, ctx.differentiable)
-                if known
-            ]
-            attached = [part for part in results if part.requires_grad]
-            # Its own saved tensors are needed again in a second backward of a kept graph.
-            made = torch.autograd.grad(attached, leaves, given, retain_graph=not ctx.recompute)
-            for whole, part in zip([x for x in found if x is not None], made):
-                whole[ctx.blocks[number]] = part
+            made = torch.autograd.grad(
+                [part for part in results if part.requires_grad],
+                [parts[place] for place in places],
+                [grad.detach()[rows] for grad, known in zip(grads, ctx.differentiable) if known],
+                # Its own saved tensors are needed again in a second backward of a kept graph.
+                retain_graph=not ctx.recompute,
+            )
+            for place, part in zip(places, made):
+                if len(ctx.blocks) > 1:
+                    found[place][rows] = part
+                else:
+                    found[place] = part
 
         with one_thread(not inputs[0].is_cuda) as threads:
             spread(work, range(len(ctx.blocks)), threads)
         if not ctx.recompute:
-            once = (x if x is None else _Once.apply(x, *inputs, *grads) for x in found)
-            return None, None, *once
+            found = [x if x is None else _Once.apply(x, *inputs, *grads) for x in found]
         return None, None, *found
 
 
@@ -193,8 +198,9 @@ def _graph_of_gradients(ctx, inputs: Sequence[Tensor], grads: Sequence[Tensor]):
     """Gradients that can be differentiated themselves, where the function's can."""
     results = ctx.function(*inputs, slice(None))
     pairs = [(x, grad) for x, grad, known in zip(results, grads, ctx.differentiable) if known]
+    attached, given = [x for x, _ in pairs], [grad for _, grad in pairs]
     leaves = [x for x, needed in zip(inputs, ctx.needed) if needed]
-    made = iter(torch.autograd.grad(*zip(*pairs), create_graph=True))
+    made = iter(torch.autograd.grad(attached, leaves, given, create_graph=True))
     return [next(made) if needed else None for needed in ctx.needed]
 
 
@@ -222,7 +228,7 @@ class _Once(torch.autograd.Function):
 def over_sentences(
     function: Callable[..., Tuple[Tensor, ...]], *inputs: Tensor, recompute: bool = False
 ) -> Tuple[Tensor, ...]:
-    """``function(*parts, rows)`` of the same rows of all inputs, some at a time, put together again.
+    """``function(*parts, rows)`` of the same rows of all inputs, some at a time, put together.
 
     For many operations on few numbers, none of which looks at more than one row. On a CPU each
     block is one thread's, forward and backward.
