@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from fairseq_eisl.criterions import base
-from tests.toy import setup
+from tests.toy import LATENT_ARCHS, setup
 
-MODELS = ["transformer", "nonautoregressive_transformer"]
+MODELS = ["transformer", "nonautoregressive_transformer", *LATENT_ARCHS]
 ENDINGS = {
     "tanh": torch.tanh,
     "log_softmax": lambda x: torch.log_softmax(x, -1),
