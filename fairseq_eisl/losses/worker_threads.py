@@ -124,18 +124,12 @@ class _OverSentences(torch.autograd.Function):
         results: List[Any] = [None] * len(ctx.blocks)
 
         def work(number: int):
-            # Of what is computed again, the first block tells which results have a gradient.
-            attached = any(ctx.needed) and not (recompute and number)
-            parts, found = _of_rows(ctx, inputs, number, attached)
-            if not recompute:
-                inner[number] = parts
-            elif number:
-                found = tuple(part.detach() for part in found)
-            results[number] = found
+            attached = any(ctx.needed) and not recompute
+            inner[number], results[number] = _of_rows(ctx, inputs, number, attached)
 
         with one_thread(not inputs[0].is_cuda) as threads:
             spread(work, range(len(ctx.blocks)), threads)
-        ctx.differentiable = [part.requires_grad for part in results[0]]
+        ctx.differentiable = [recompute or part.requires_grad for part in results[0]]
         out = tuple(torch.cat([part.detach() for part in parts]) for parts in zip(*results))
         ctx.inner, ctx.results = (None, None) if recompute else (inner, results)
         ctx.save_for_backward(*inputs)
@@ -157,17 +151,19 @@ class _OverSentences(torch.autograd.Function):
 
         def work(number: int):
             rows = ctx.blocks[number]
-            if ctx.recompute:
-                parts, results = _of_rows(ctx, inputs, number, True)
-            else:
-                parts, results = ctx.inner[number], ctx.results[number]
-            made = torch.autograd.grad(
-                [part for part in results if part.requires_grad],
-                [parts[place] for place in places],
-                [grad.detach()[rows] for grad, known in zip(grads, ctx.differentiable) if known],
-                # Its own saved tensors are needed again in a second backward of a kept graph.
-                retain_graph=not ctx.recompute,
-            )
+            # A backward may run inside of an autocast, and each thread has its own.
+            with torch.autocast(grads[0].device.type, enabled=False):
+                if ctx.recompute:
+                    parts, results = _of_rows(ctx, inputs, number, True)
+                else:
+                    parts, results = ctx.inner[number], ctx.results[number]
+                made = torch.autograd.grad(
+                    [part for part, known in zip(results, ctx.differentiable) if known],
+                    [parts[place] for place in places],
+                    [x.detach()[rows] for x, known in zip(grads, ctx.differentiable) if known],
+                    # Saved tensors are needed again in a second backward of a kept graph.
+                    retain_graph=not ctx.recompute,
+                )
             for place, part in zip(places, made):
                 if len(ctx.blocks) > 1:
                     found[place][rows] = part
@@ -184,9 +180,7 @@ class _OverSentences(torch.autograd.Function):
 def _of_rows(ctx, inputs: Sequence[Tensor], number: int, attached: bool):
     """The inputs of a block as leaves, and what the function makes of them."""
     rows = ctx.blocks[number]
-    # A backward may run inside of an autocast, and each thread has its own.
-    device = inputs[0].device.type
-    with torch.set_grad_enabled(attached), torch.autocast(device, enabled=False):
+    with torch.set_grad_enabled(attached):
         parts = [
             x.detach()[rows].requires_grad_(attached and needed)
             for x, needed in zip(inputs, ctx.needed)
@@ -197,10 +191,8 @@ def _of_rows(ctx, inputs: Sequence[Tensor], number: int, attached: bool):
 def _graph_of_gradients(ctx, inputs: Sequence[Tensor], grads: Sequence[Tensor]):
     """Gradients that can be differentiated themselves, where the function's can."""
     results = ctx.function(*inputs, slice(None))
-    pairs = [(x, grad) for x, grad, known in zip(results, grads, ctx.differentiable) if known]
-    attached, given = [x for x, _ in pairs], [grad for _, grad in pairs]
     leaves = [x for x, needed in zip(inputs, ctx.needed) if needed]
-    made = iter(torch.autograd.grad(attached, leaves, given, create_graph=True))
+    made = iter(torch.autograd.grad(results, leaves, grads, create_graph=True))
     return [next(made) if needed else None for needed in ctx.needed]
 
 
@@ -239,7 +231,8 @@ def over_sentences(
             each of those must be in the graph of some result.
         inputs: (B, ...) tensors.
         recompute: keep nothing for the backward but the inputs, and compute each block again
-            there: for functions that are cheap and whose intermediate results are large.
+            there: for functions that are cheap and whose intermediate results are large. All
+            results must have a gradient.
 
     Returns:
         Tensors of B rows. Differentiable once on a CPU, where a second derivative is refused; with
