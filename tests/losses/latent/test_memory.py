@@ -58,6 +58,22 @@ def test_blocks_change_no_number(monkeypatch, size, threads):
         assert_near(a, b, torch.float64)
 
 
+@pytest.mark.parametrize("size", [1, 2**23])
+def test_nor_do_those_of_cuda(monkeypatch, size):
+    """Tensors that say that they are on a GPU: blocks one after another, on one thread."""
+    expected = outcomes(kept_as_a_whole)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
+    monkeypatch.setattr(worker_threads, "_CUDA_SENTENCES_BLOCK", size)
+    seen, real = [], worker_threads.spread
+    monkeypatch.setattr(
+        worker_threads, "spread", lambda work, items, threads: seen.append((len(items), threads))
+        or real(work, items, threads)
+    )  # fmt: skip
+    for a, b in zip(outcomes(eisl_dag_log_prob_terms), expected):
+        assert_near(a, b, torch.float64)
+    assert seen == ([(5, 1), (5, 1)] if size == 1 else [])
+
+
 def test_nothing_of_slots_x_slots_is_kept_but_the_links():
     leaves, targets, rest = example(torch.float32, slots=(40, 40), lengths=(5, 5))
     _, saved = saved_for_backward(lambda: eisl_dag_log_prob_terms(*leaves, targets, **rest))
