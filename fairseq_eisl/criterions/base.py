@@ -344,8 +344,8 @@ class SequenceCriterion(FairseqCriterion):
         count = len(words.targets) // batch
         rows = batch if self.steps == "first" else batch * count
         with_ce = self.ce_factor > 0 or not self.training
-        # The likelihood needs the logits as well, where their alignment is latent.
-        overwritable = may_overwrite(words.logits) and not (words.latent and with_ce)
+        # CTC's likelihood needs the logits as well; that of paths needs what EISL does.
+        overwritable = may_overwrite(words.logits) and not (words.blank is not None and with_ce)
         output = nat_outputs.sequence_output(outputs, rows, seeds, overwritable)
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None

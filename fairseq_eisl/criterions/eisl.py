@@ -18,7 +18,7 @@ from ..losses import (
     random_numbers,
     slot_terms,
 )
-from ..losses.latent import eisl_ctc_terms, eisl_dag_terms
+from ..losses.latent import eisl_ctc_terms, eisl_dag_log_prob_terms
 from .averages import Sums
 from .base import Log, SequenceCriterion
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
@@ -109,13 +109,14 @@ class EISLCriterion(SequenceCriterion):
             "options": self.options if self.training else self.options.without_noise(),
             "generator": output.seeds,
             "word_starts": self._starts(output),
-            "in_place": output.overwritable,
         }
-        logits, (blank, links) = output.scores.values, output.alignment
+        blank, links = output.alignment
         if blank is not None:
-            return eisl_ctc_terms(logits, output.targets, blank, **rest)
+            rest["in_place"] = output.overwritable
+            return eisl_ctc_terms(output.scores.values, output.targets, blank, **rest)
         assert links is not None
-        return eisl_dag_terms(logits, links, output.targets, **rest)
+        log_probs = output.target_log_probs()  # the likelihood's as well
+        return eisl_dag_log_prob_terms(log_probs, links, output.targets, **rest)
 
     def _starts(self, output: SequenceOutput) -> Optional[Tensor]:
         """(B, S) bool, the tokens that begin a word; None where pieces are what counts."""

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from ..decoding.latent import ctc_ends, packed, path_of
-from ..losses import token_log_probs
 from ..losses.latent import ctc_log_likelihood, dag_log_likelihood
 from . import nat_outputs
 from .averages import candidate_statistics
@@ -43,15 +42,14 @@ def latent_likelihood(output: SequenceOutput) -> LatentLikelihood:
     assert output.scores is not None and output.alignment is not None
     logits, masks = output.scores.values, {"output_mask": output.mask}
     masks["target_mask"] = output.target_mask
-    targets = output.targets.masked_fill(~output.target_mask, 0)
     blank, links = output.alignment
     if blank is not None:
+        targets = output.targets.masked_fill(~output.target_mask, 0)
         found = ctc_log_likelihood(logits, targets, blank, **masks)
     else:
         assert links is not None
-        log_probs = token_log_probs(logits, targets, output.mask, output.overwritable)
         with torch.autocast(logits.device.type, enabled=False):
-            found = dag_log_likelihood(log_probs, links, **masks)
+            found = dag_log_likelihood(output.target_log_probs(), links, **masks)
     # Certainly impossible, not merely unlikely: a NaN stays one.
     too_long = found.eq(-torch.inf)
     tokens = output.target_mask.sum(1).masked_fill(too_long, 0)

@@ -1,12 +1,13 @@
 """What a criterion is handed: the positions of a model's output, beside a batch of targets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Optional, Tuple
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..decoding.fairseq.model_scores import Scores
+from ..losses import token_log_probs
 
 
 class SlotKinds(NamedTuple):
@@ -57,6 +58,7 @@ class SequenceOutput:
     """Whether the backward may write into the memory of the scores: nobody else needs them."""
     as_long_as_target: bool = False
     """Whether every candidate is as long as its target."""
+    _found: Optional[Tensor] = field(default=None, repr=False)
 
     def need_slots(self, criterion: str):
         """ValueError where a non-autoregressive model has no slot for every target token."""
@@ -79,6 +81,15 @@ class SequenceOutput:
         assert self.features is not None
         logits = F.linear(self.features, *self.weight_and_bias())
         return Scores(logits, normalized=False).log_probs()
+
+    def target_log_probs(self) -> Tensor:
+        """(B, T, S) log-probability in nats of each target token at each slot, computed once for
+        all who ask: they share one gradient of the scores. 0 at slots that are not real."""
+        if self._found is None:
+            assert self.scores is not None and not self.scores.normalized
+            targets = self.targets.masked_fill(~self.target_mask, 0)
+            self._found = token_log_probs(self.scores.values, targets, self.mask, self.overwritable)
+        return self._found
 
     def weight_and_bias(self) -> Tuple[Tensor, Optional[Tensor]]:
         """Of the layer, in the dtype of the features (autocast gives half precision)."""

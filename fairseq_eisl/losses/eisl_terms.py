@@ -141,16 +141,50 @@ def eisl_from_ngram_log_probs(
     >>> round(terms.total().item(), 4)
     0.6931
     """
-    targets, target_mask = checked_ids("targets", targets, target_mask, len(attached_zero))
-    seeds = noise_seeds(options, generator, len(targets), targets.device)
+    sentences = checked_sentences(
+        targets,
+        len(attached_zero),
+        output_length=output_length,
+        target_mask=target_mask,
+        options=options,
+        learned=learned,
+        word_starts=word_starts,
+        generator=generator,
+    )
+    with torch.autocast(targets.device.type, enabled=False):
+        return ngram_terms(ngram_log_probs, sentences, options, attached_zero)
+
+
+def checked_sentences(
+    targets: Tensor,
+    batch: int,
+    *,
+    output_length: Tensor,
+    target_mask: Optional[Tensor] = None,
+    options: EISLOptions = DEFAULTS,
+    learned: Optional[Tensor] = None,
+    word_starts: Optional[Tensor] = None,
+    generator: Seeds = None,
+) -> Sentences:
+    """The arguments of :func:`eisl_from_ngram_log_probs` for a batch of this size, checked."""
+    targets, target_mask = checked_ids("targets", targets, target_mask, batch)
+    seeds = noise_seeds(options, generator, batch, targets.device)
     starts = _starts(word_starts, target_mask)
-    sentences = Sentences(targets, target_mask, output_length, learned, seeds, starts)
+    return Sentences(targets, target_mask, output_length, learned, seeds, starts)
+
+
+def ngram_terms(
+    ngram_log_probs: Iterable[NGramLogProbs],
+    sentences: Sentences,
+    options: EISLOptions,
+    attached_zero: Tensor,
+) -> EISLTerms:
+    """:func:`eisl_from_ngram_log_probs` of checked arguments."""
     floored = (
         order._replace(log_probs=order.log_probs.clamp(min=order.n * options.floor))
         for order in ngram_log_probs
     )
-    with torch.autocast(targets.device.type, enabled=False):
-        return _terms(floored, sentences, options, attached_zero)
+    return _terms(floored, sentences, options, attached_zero)
 
 
 def eisl_from_log_probs(
@@ -194,20 +228,21 @@ def eisl_from_log_probs(
         )
     batch, positions, length = log_probs.shape
     output_mask = check_mask("output_mask", output_mask, (batch, positions), log_probs.device)
-    targets, target_mask = checked_ids("targets", targets, target_mask, batch)
+    sentences = checked_sentences(
+        targets,
+        batch,
+        output_length=longest_run(output_mask),
+        target_mask=target_mask,
+        options=options,
+        learned=learned,
+        word_starts=word_starts,
+        generator=generator,
+    )
     if targets.size(1) != length:
         raise ValueError(
             f"targets must have shape (B, S) for log_probs of shape (B, T, S) = "
             f"{tuple(log_probs.shape)}, not {tuple(targets.shape)}"
         )
-    sentences = Sentences(
-        targets,
-        target_mask,
-        longest_run(output_mask),
-        learned,
-        noise_seeds(options, generator, batch, log_probs.device),
-        _starts(word_starts, target_mask),
-    )
 
     def terms(log_probs: Tensor, rows: slice) -> EISLTerms:
         return token_terms(log_probs, output_mask[rows], sentences.rows(rows), options)

@@ -17,6 +17,8 @@ Item = TypeVar("Item")
 
 # Numbers of a block of sentences, so many that threads do not wait for one another's Python.
 _SENTENCES_BLOCK = 2**17
+# On CUDA, where blocks only save memory, so many that kernels keep the device busy.
+_CUDA_SENTENCES_BLOCK = 2**23
 
 
 @contextmanager
@@ -115,51 +117,91 @@ def refuse_second_derivative(name: str):
 
 class _OverSentences(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, function, x: Tensor):
-        needs_grad, ctx.blocks = ctx.needs_input_grad[1], _row_blocks(x)
+    def forward(ctx, function, recompute: bool, *inputs: Tensor):
+        ctx.function, ctx.recompute, ctx.blocks = function, recompute, _row_blocks(inputs)
+        ctx.needed = ctx.needs_input_grad[2:]
         inner: List[Any] = [None] * len(ctx.blocks)
         results: List[Any] = [None] * len(ctx.blocks)
 
         def work(number: int):
-            rows = ctx.blocks[number]
-            with torch.set_grad_enabled(needs_grad):
-                inner[number] = x.detach()[rows].requires_grad_(needs_grad)
-                results[number] = function(inner[number], rows)
+            attached = any(ctx.needed) and not recompute
+            inner[number], results[number] = _of_rows(ctx, inputs, number, attached)
 
-        with one_thread() as threads:
+        with one_thread(not inputs[0].is_cuda) as threads:
             spread(work, range(len(ctx.blocks)), threads)
-        ctx.inner, ctx.results = inner, results
-        ctx.save_for_backward(x)
+        ctx.differentiable = [recompute or part.requires_grad for part in results[0]]
         out = tuple(torch.cat([part.detach() for part in parts]) for parts in zip(*results))
+        ctx.inner, ctx.results = (None, None) if recompute else (inner, results)
+        ctx.save_for_backward(*inputs)
         ctx.mark_non_differentiable(
-            *(whole for whole, part in zip(out, results[0]) if not part.requires_grad)
+            *(whole for whole, known in zip(out, ctx.differentiable) if not known)
         )
         return out
 
     @staticmethod
     def backward(ctx, *grads: Tensor):
-        found: List[Any] = [None] * len(ctx.blocks)
+        inputs = ctx.saved_tensors
+        if ctx.recompute and torch.is_grad_enabled():  # create_graph
+            return None, None, *_graph_of_gradients(ctx, inputs, grads)
+        places = [place for place, needed in enumerate(ctx.needed) if needed]
+        found: List[Any] = [None] * len(inputs)
+        if len(ctx.blocks) > 1:
+            for place in places:
+                found[place] = inputs[place].new_empty(inputs[place].shape)
 
         def work(number: int):
-            rows, parts = ctx.blocks[number], ctx.results[number]
-            results = [part for part in parts if part.requires_grad]
-            given = [g.detach()[rows] for part, g in zip(parts, grads) if part.requires_grad]
-            # Its own saved tensors are needed again in a second backward of a kept graph.
-            (found[number],) = torch.autograd.grad(
-                results, ctx.inner[number], given, retain_graph=True
-            )
+            rows = ctx.blocks[number]
+            # A backward may run inside of an autocast, and each thread has its own.
+            with torch.autocast(grads[0].device.type, enabled=False):
+                if ctx.recompute:
+                    parts, results = _of_rows(ctx, inputs, number, True)
+                else:
+                    parts, results = ctx.inner[number], ctx.results[number]
+                made = torch.autograd.grad(
+                    [part for part, known in zip(results, ctx.differentiable) if known],
+                    [parts[place] for place in places],
+                    [x.detach()[rows] for x, known in zip(grads, ctx.differentiable) if known],
+                    # Saved tensors are needed again in a second backward of a kept graph.
+                    retain_graph=not ctx.recompute,
+                )
+            for place, part in zip(places, made):
+                if len(ctx.blocks) > 1:
+                    found[place][rows] = part
+                else:
+                    found[place] = part
 
-        with one_thread() as threads:
+        with one_thread(not inputs[0].is_cuda) as threads:
             spread(work, range(len(ctx.blocks)), threads)
-        grad = found[0] if len(found) == 1 else torch.cat(found)
-        return None, _Once.apply(grad, *ctx.saved_tensors, *grads)
+        if not ctx.recompute:
+            found = [x if x is None else _Once.apply(x, *inputs, *grads) for x in found]
+        return None, None, *found
 
 
-def _row_blocks(x: Tensor) -> List[slice]:
+def _of_rows(ctx, inputs: Sequence[Tensor], number: int, attached: bool):
+    """The inputs of a block as leaves, and what the function makes of them."""
+    rows = ctx.blocks[number]
+    with torch.set_grad_enabled(attached):
+        parts = [
+            x.detach()[rows].requires_grad_(attached and needed)
+            for x, needed in zip(inputs, ctx.needed)
+        ]
+        return parts, ctx.function(*parts, rows)
+
+
+def _graph_of_gradients(ctx, inputs: Sequence[Tensor], grads: Sequence[Tensor]):
+    """Gradients that can be differentiated themselves, where the function's can."""
+    results = ctx.function(*inputs, slice(None))
+    leaves = [x for x, needed in zip(inputs, ctx.needed) if needed]
+    made = iter(torch.autograd.grad(results, leaves, grads, create_graph=True))
+    return [next(made) if needed else None for needed in ctx.needed]
+
+
+def _row_blocks(inputs: Sequence[Tensor]) -> List[slice]:
     """Slices of some rows, one block's worth of numbers or more each."""
-    count = max(1, x.numel() // _SENTENCES_BLOCK)
-    rows = max(1, -(-len(x) // count))
-    return [slice(start, start + rows) for start in range(0, max(1, len(x)), rows)]
+    size = _CUDA_SENTENCES_BLOCK if inputs[0].is_cuda else _SENTENCES_BLOCK
+    count, batch = max(1, max(x.numel() for x in inputs) // size), len(inputs[0])
+    rows = max(1, -(-batch // count))
+    return [slice(start, start + rows) for start in range(0, max(1, batch), rows)]
 
 
 class _Once(torch.autograd.Function):
@@ -176,14 +218,28 @@ class _Once(torch.autograd.Function):
 
 
 def over_sentences(
-    function: Callable[[Tensor, slice], Tuple[Tensor, ...]], x: Tensor
+    function: Callable[..., Tuple[Tensor, ...]], *inputs: Tensor, recompute: bool = False
 ) -> Tuple[Tensor, ...]:
-    """``function(x[rows], rows)`` for some rows of ``x`` at a time, put together again.
+    """``function(*parts, rows)`` of the same rows of all inputs, some at a time, put together.
 
     For many operations on few numbers, none of which looks at more than one row. On a CPU each
-    block is one thread's, forward and backward. ``function`` must take all that needs a gradient
-    as ``x``. Differentiable once there; a second derivative is refused.
+    block is one thread's, forward and backward.
+
+    Args:
+        function: of (rows, ...) parts of the inputs and the slice of these rows; gives tensors
+            that begin with the same rows. It must take all that needs a gradient as inputs, and
+            each of those must be in the graph of some result.
+        inputs: (B, ...) tensors.
+        recompute: keep nothing for the backward but the inputs, and compute each block again
+            there: for functions that are cheap and whose intermediate results are large. All
+            results must have a gradient.
+
+    Returns:
+        Tensors of B rows. Differentiable once on a CPU, where a second derivative is refused; with
+        ``recompute`` as often as the function is.
     """
-    if x.is_cuda or torch.compiler.is_compiling():
-        return function(x, slice(None))
-    return _OverSentences.apply(function, x)
+    if torch.compiler.is_compiling() or (
+        inputs[0].is_cuda and not (recompute and len(_row_blocks(inputs)) > 1)
+    ):
+        return function(*inputs, slice(None))
+    return _OverSentences.apply(function, recompute, *inputs)

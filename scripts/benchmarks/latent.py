@@ -9,12 +9,17 @@ For every size (B x L x S x V: sentences, slots, target tokens, symbols) loss an
   dag    from logits and transitions: the programme over target tokens in plain torch, and EISL
   paths  the same from log-probabilities of the target's tokens, which both make in one way, and
          transitions
+"shared" is what both begin and end with where that is the same: those log-probabilities and the
+gradient of the logits, which no loss can do without. "..._in_place" writes this gradient into the
+logits' own memory, as the criterions do where nobody else needs them (torch's ctc_loss cannot).
 Systems take turns; medians. Peaks of memory are above the inputs, each system in a process of its
-own (on Linux). The last columns are ratios to the likelihood.
+own (on Linux). The last columns are ratios to the likelihood; of what is in place to the likelihood
+in place, where there is one.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -32,12 +37,12 @@ from common import (
     taking_turns,
 )
 
-from fairseq_eisl.losses import EISLOptions, eisl_from_ngram_log_probs, token_log_probs
+from fairseq_eisl.losses import EISLOptions, token_log_probs
 from fairseq_eisl.losses.latent import (
     ctc_log_likelihood,
     dag_log_likelihood,
-    dag_ngram_log_probs,
     eisl_ctc_terms,
+    eisl_dag_log_prob_terms,
     eisl_dag_terms,
 )
 
@@ -46,6 +51,15 @@ SIZES = {
     "ctc": "64x48x16x4000,32x96x32x4000",
     "dag": "64x120x16x4000,32x240x32x4000",
     "paths": "64x120x16x4000,32x240x32x4000",
+}
+IN_PLACE = "_in_place"
+SYSTEMS = {
+    "ctc": ("likelihood", "eisl", "eisl_in_place"),
+    "dag": (
+        *("likelihood", "eisl", "shared"),
+        *("likelihood_in_place", "eisl_in_place", "shared_in_place"),
+    ),
+    "paths": ("likelihood", "eisl"),
 }
 
 
@@ -72,45 +86,42 @@ class Work:
             "target_mask": torch.ones(batch, length, dtype=torch.bool, device=device),
         }
 
-    def likelihood(self):
+    def likelihood(self, in_place):
         """The sum over sentences of the NLL."""
         logits, *links = self.leaves
         if self.kind == "ctc":
             return -ctc_log_likelihood(logits, self.targets, self.blank, **self.masks).sum()
-        found = logits
-        if self.kind == "dag":
-            found = token_log_probs(logits, self.targets, self.masks["output_mask"])
+        found = logits if self.kind == "paths" else self.log_probs(in_place)
         return -dag_log_likelihood(found, *links, **self.masks).sum()
 
-    def eisl(self):
+    def log_probs(self, in_place):
+        """(B, L, S) of the target's tokens."""
+        return token_log_probs(self.leaves[0], self.targets, self.masks["output_mask"], in_place)
+
+    def shared(self, in_place):
+        """A sum whose backward is that of the logits alone."""
+        return self.log_probs(in_place).sum()
+
+    def eisl(self, in_place):
         """The sum over sentences of EISL."""
         logits, *links = self.leaves
         seeds = torch.arange(len(self.targets), device=logits.device)
-        options = EISLOptions(self.ngrams)
-        rest = {**self.masks, "options": options, "generator": seeds}
+        rest = {**self.masks, "options": EISLOptions(self.ngrams), "generator": seeds}
         if self.kind == "paths":
-            mask, orders = rest.pop("output_mask"), options.possible_orders(self.targets.size(1))
-            terms = eisl_from_ngram_log_probs(
-                dag_ngram_log_probs(logits, *links, self.targets, output_mask=mask, orders=orders),
-                self.targets,
-                attached_zero=logits[:, :0].sum((1, 2)),
-                output_length=mask.sum(1),
-                **rest,
-            )
-            return terms.total().sum()
-        if self.kind == "ctc":
-            terms = eisl_ctc_terms(logits, self.targets, self.blank, **rest)
+            terms = eisl_dag_log_prob_terms(logits, *links, self.targets, **rest)
+        elif self.kind == "dag":
+            terms = eisl_dag_terms(logits, *links, self.targets, **rest, in_place=in_place)
         else:
-            terms = eisl_dag_terms(logits, *links, self.targets, **rest)
+            terms = eisl_ctc_terms(logits, self.targets, self.blank, **rest, in_place=in_place)
         return terms.total().sum()
 
     def step(self, system):
-        """Forward and backward."""
-        grads = torch.autograd.grad(getattr(self, system)(), self.leaves)
+        """Forward and backward; what is in place leaves other logits behind."""
+        name = system.removesuffix(IN_PLACE)
+        loss = getattr(self, name)(system.endswith(IN_PLACE))
+        leaves = self.leaves[:1] if name == "shared" else self.leaves
+        grads = torch.autograd.grad(loss, leaves)
         assert all(grad is not None for grad in grads)
-
-
-SYSTEMS = ("likelihood", "eisl")
 
 
 def memory_of(kind, system, size, ngrams, dtype, device):
@@ -129,32 +140,43 @@ def measured_memory(kind, system, size, args):
     command = [sys.executable, __file__, "--memory-of", system, "--kinds", kind]
     command += ["--sizes", "x".join(map(str, size)), "--ngrams", args.ngrams]
     command += ["--dtype", args.dtype, "--device", args.device]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # Freed memory goes back to the system at once; else a peak has what the allocator keeps of it,
+    # which differs by a third from run to run.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**16)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(f"{kind} {system}: {done.stderr[-2000:]}")
     return json.loads(done.stdout)
 
 
 def rows_of(kind, size, args):
-    """Rows of one kind and size; both systems take turns."""
+    """Rows of one kind and size; the systems take turns."""
     dtype, device = getattr(torch, args.dtype), torch.device(args.device)
     shown, work = "x".join(map(str, size)), Work(kind, size, orders_of(args.ngrams), dtype, device)
-    steps = {
-        system: lambda system=system: seconds_of(lambda: work.step(system), device)
-        for system in SYSTEMS
-    }
+    original = work.leaves[0].detach().clone()
+
+    def seconds(system):
+        with torch.no_grad():
+            work.leaves[0].copy_(original)
+        return seconds_of(lambda: work.step(system), device)
+
+    steps = {system: lambda system=system: seconds(system) for system in SYSTEMS[kind]}
     times = taking_turns(steps, args.repeats, f"{kind} {shown}")
     rows = []
-    for system in SYSTEMS:
+    for system in SYSTEMS[kind]:
         milliseconds = [1e3 * seconds for seconds in times[system]]
         row = {"kind": kind, "system": system, "size": shown, "ngrams": args.ngrams}
         row.update(dtype=args.dtype, beside="none", total_ms=statistics.median(milliseconds))
         row.update(total_ms_q20=q20(milliseconds), total_ms_q80=q80(milliseconds))
         row["peak_bytes"] = measured_memory(kind, system, size, args)
         rows.append(row)
+    by_system = {row["system"]: row for row in rows}
     for row in rows:
-        row["time_to_likelihood"] = row["total_ms"] / rows[0]["total_ms"]
-        row["memory_to_likelihood"] = row["peak_bytes"] / max(1, rows[0]["peak_bytes"])
+        beside = by_system["likelihood"]
+        if row["system"].endswith(IN_PLACE):
+            beside = by_system.get("likelihood" + IN_PLACE, beside)
+        row["time_to_likelihood"] = row["total_ms"] / beside["total_ms"]
+        row["memory_to_likelihood"] = row["peak_bytes"] / max(1, beside["peak_bytes"])
     return rows
 
 
@@ -196,7 +218,8 @@ def main():
             for row in rows_of(kind, size, args):
                 rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
                 rows.append({**rounded, **settings})
-    shown = ["kind", "system", "size", "total_ms", "time_to_likelihood", "memory_to_likelihood"]
+    shown = ["kind", "system", "size", "total_ms", "peak_bytes"]
+    shown += ["time_to_likelihood", "memory_to_likelihood"]
     report(rows, shown, args.out)
 
 

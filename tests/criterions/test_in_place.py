@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from fairseq_eisl.criterions import base
-from tests.toy import setup
+from fairseq_eisl.criterions import base, sequence_output
+from tests.tolerances import assert_near
+from tests.toy import LATENT_ARCHS, setup
 
-MODELS = ["transformer", "nonautoregressive_transformer"]
+MODELS = ["transformer", "nonautoregressive_transformer", *LATENT_ARCHS]
 ENDINGS = {
     "tanh": torch.tanh,
     "log_softmax": lambda x: torch.log_softmax(x, -1),
@@ -67,3 +68,29 @@ def test_a_plain_layer_is_overwritten(toy, monkeypatch, arch):
     monkeypatch.setattr(base, "may_overwrite", lambda x: said.append(asked(x)) or said[-1])
     updates(toy.bin, arch, ENDINGS["linear"], count=1)
     assert said == [True]
+
+
+def test_eisl_and_likelihood_over_paths_share_one_gradient_in_place(toy, monkeypatch):
+    """Both need the log-probabilities of the target's tokens, which are computed once."""
+    calls, real = [], sequence_output.token_log_probs
+
+    def counted(logits, targets, used, in_place):
+        calls.append(in_place)
+        return real(logits, targets, used, in_place)
+
+    monkeypatch.setattr(sequence_output, "token_log_probs", counted)
+
+    def gradients(**options):
+        made = setup(str(toy.bin), arch="dag_transformer", position_selection="softmax", **options)
+        torch.manual_seed(1)
+        made.criterion(made.model, made.sample(["w1 w2 w3", "w4 w1"]))[0].backward()
+        return {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
+
+    both = gradients(ce_factor=0.5)
+    assert calls == [True]
+    monkeypatch.setattr(base, "may_overwrite", lambda logits: False)
+    apart = gradients(), gradients(ce_factor=0.5, ngram_factor=0.0)
+    assert calls[1:] == [False, False]
+    assert both.keys() == apart[0].keys() == apart[1].keys() and len(both) > 10
+    for name, gradient in both.items():
+        assert_near(gradient, apart[0][name] + apart[1][name], torch.float32, name)

@@ -19,6 +19,7 @@ from .dag import (
     dag_expected_ngrams,
     dag_log_likelihood,
     dag_ngram_log_probs,
+    eisl_dag_log_prob_terms,
     eisl_dag_terms,
     passing_probabilities,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "dag_log_likelihood",
     "dag_ngram_log_probs",
     "eisl_ctc_terms",
+    "eisl_dag_log_prob_terms",
     "eisl_dag_terms",
     "passing_probabilities",
 ]

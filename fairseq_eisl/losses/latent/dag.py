@@ -19,20 +19,35 @@ import torch
 from torch import Tensor
 
 from ..eisl_options import DEFAULTS, EISLOptions
-from ..eisl_terms import EISLTerms, NGramLogProbs, eisl_from_ngram_log_probs
+from ..eisl_terms import EISLTerms, NGramLogProbs
 from ..ngrams import checked_ids, window_mask
 from ..token_log_probs import token_log_probs
 from .scaled import checked, floored_log, scaled, working
+from .terms import terms_over_sentences
 
 _LOW = -1e30
 """Log-probability of what is impossible: finite, so that no gradient is NaN."""
 
 
+class _Transitions(torch.autograd.Function):
+    """The exponential above the diagonal, of which one matrix is kept."""
+
+    @staticmethod
+    def forward(ctx, links: Tensor, real: Tensor):
+        # Without what is below before the exponential, too: of large negative numbers it is slow.
+        probs = links.triu(1).exp_().triu_(1).masked_fill_(~real, 0.0)
+        ctx.save_for_backward(probs)
+        return probs
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        (probs,) = ctx.saved_tensors
+        return grad * probs, None
+
+
 def _transitions(links: Tensor, output_mask: Tensor) -> Tensor:
     """(B, L, L) log-probabilities to probabilities; only those forward, between real vertices."""
-    forward = torch.ones_like(links, dtype=torch.bool).triu(1)
-    both = output_mask.unsqueeze(2) & output_mask.unsqueeze(1)
-    return links.exp().masked_fill(~(forward & both), 0.0)
+    return _Transitions.apply(links, output_mask.unsqueeze(2) & output_mask.unsqueeze(1))
 
 
 def _checked_links(links: Tensor, output_mask: Tensor):
@@ -43,13 +58,28 @@ def _checked_links(links: Tensor, output_mask: Tensor):
         )
 
 
+class _Passing(torch.autograd.Function):
+    """The solution of ``(I - E^T) a = e_1``, whose gradient is a product of two vectors."""
+
+    @staticmethod
+    def forward(ctx, transitions: Tensor):
+        first = torch.zeros_like(transitions[:, :, :1])
+        first[:, :1] = 1.0
+        passed = torch.linalg.solve_triangular(
+            -transitions.transpose(1, 2), first, upper=False, unitriangular=True
+        )
+        ctx.save_for_backward(transitions, passed)
+        return passed
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        transitions, passed = ctx.saved_tensors
+        behind = torch.linalg.solve_triangular(-transitions, grad, upper=True, unitriangular=True)
+        return torch.bmm(passed, behind.transpose(1, 2))
+
+
 def _passing(transitions: Tensor) -> Tensor:
-    first = torch.zeros_like(transitions[:, :, :1])
-    first[:, :1] = 1.0
-    solved = torch.linalg.solve_triangular(
-        -transitions.transpose(1, 2), first, upper=False, unitriangular=True
-    )
-    return solved.squeeze(2)
+    return _Passing.apply(transitions).squeeze(2)
 
 
 def passing_probabilities(links: Tensor, output_mask: Tensor) -> Tensor:
@@ -163,24 +193,55 @@ def eisl_dag_terms(
     """
     targets, target_mask = checked_ids("targets", targets, target_mask, len(logits), logits.size(2))
     with torch.autocast(logits.device.type, enabled=False):
-        found = token_log_probs(logits, targets, output_mask, in_place)
-        ngrams = dag_ngram_log_probs(
-            found,
-            links,
-            targets,
-            output_mask=output_mask,
-            orders=options.possible_orders(min(found.size(1), targets.size(1))),
-        )
-        zero = found[:, :0].sum((1, 2)) + links[:, :0].to(found.dtype).sum((1, 2))
-        return eisl_from_ngram_log_probs(
-            ngrams,
-            targets,
-            attached_zero=zero,
-            output_length=output_mask.sum(1),
-            target_mask=target_mask,
-            options=options,
-            **matching,
-        )
+        log_probs = token_log_probs(logits, targets, output_mask, in_place)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return eisl_dag_log_prob_terms(log_probs, links, targets, **masks, options=options, **matching)
+
+
+def eisl_dag_log_prob_terms(
+    log_probs: Tensor,
+    links: Tensor,
+    targets: Tensor,
+    *,
+    output_mask: Tensor,
+    target_mask: Tensor,
+    options: EISLOptions = DEFAULTS,
+    **matching: Any,
+) -> EISLTerms:
+    """EISL of a directed acyclic decoder, from log-probabilities of the target's tokens.
+
+    Args:
+        log_probs: (B, L, S) log-probability in nats of ``targets[b, s]`` at vertex t, float32 or
+            float64, as :func:`fairseq_eisl.losses.token_log_probs` gives them. Vertices that are
+            not real may hold anything finite.
+        links, targets, output_mask, target_mask, options, matching: as of :func:`eisl_dag_terms`.
+
+    Returns:
+        Terms whose graph keeps the inputs alone; the backward computes the rest again, some
+        sentences at a time.
+
+    Raises:
+        ValueError: wrong shapes.
+
+    >>> mask = torch.tensor([[True, True]])
+    >>> options = EISLOptions((2,), selection="softmax", normalize=False)
+    >>> terms = eisl_dag_log_prob_terms(
+    ...     torch.full((1, 2, 2), 0.5).log(), torch.zeros(1, 2, 2), torch.tensor([[0, 1]]),
+    ...     output_mask=mask, target_mask=mask, options=options)
+    >>> round(terms.total().exp().item(), 4)
+    4.0
+    """
+    checked(log_probs, targets, output_mask, target_mask)
+    _checked_links(links, output_mask)
+    return terms_over_sentences(
+        dag_ngram_log_probs,
+        [log_probs, links],
+        targets,
+        output_mask=output_mask,
+        target_mask=target_mask,
+        options=options,
+        **matching,
+    )
 
 
 class _Graph(NamedTuple):
