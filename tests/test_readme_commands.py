@@ -50,6 +50,10 @@ if words[:2] == ["-m", "fairseq_eisl.recipes"]:
     elif command == "sweep":
         words += ["--plan"]
     words += ["--runs", os.path.join(here, "runs")]
+elif words[:3] == ["-m", "fairseq_eisl.analyses", "ngrams"]:
+    words += ["--plan"]
+elif words[1:2] == ["fairseq_eisl.analyses"]:
+    words += ["--sentences", "4"]
 elif words and os.path.dirname(words[0]).endswith("scripts/benchmarks"):
     words += {{
         "losses.py": ["--sizes", "2x4x100", "--repeats", "1"],
