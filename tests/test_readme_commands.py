@@ -66,15 +66,18 @@ elif words and os.path.dirname(words[0]).endswith("scripts/examples"):
     words += "--train 150 --test 10 --ce-updates 3 --eisl-updates 2".split()
 os.execv({sys.executable!r}, [{sys.executable!r}, *words])
 """
-TRAIN = f"""#!{sys.executable}
+FAIRSEQ = f"""#!{sys.executable}
 import os, sys
-cut = "--cpu --max-update 6 --save-interval-updates 1 --validate-interval-updates 3 --num-workers 0"
-train = {str(Path(sys.executable).parent / "fairseq-train")!r}
-os.execv(train, [train, *sys.argv[1:], *cut.split()])
+words = sys.argv[1:] + {{cut!r}}.split()
+command = {str(Path(sys.executable).parent)!r} + "/{{command}}"
+os.execv(command, [command, *words])
 """
-GENERATE = TRAIN.replace("fairseq-train", "fairseq-generate").replace(
-    "--max-update 6 --save-interval-updates 1 --validate-interval-updates 3 ", ""
-)
+CUTS = {
+    "fairseq-train": "--cpu --num-workers 0 --max-update 6 --save-interval-updates 1 "
+    "--validate-interval-updates 3 --max-valid-steps 1",
+    # a model of six updates does not end its sentences
+    "fairseq-generate": "--cpu --num-workers 0 --max-len-b 10",
+}
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +88,8 @@ def folder(tmp_path_factory):
         os.symlink(ROOT / name, here / name)
     commands = here / "bin"
     commands.mkdir()
-    for name, text in (
-        ("python", PYTHON),
-        ("fairseq-train", TRAIN),
-        ("fairseq-generate", GENERATE),
-    ):
+    cut = {name: FAIRSEQ.format(command=name, cut=words) for name, words in CUTS.items()}
+    for name, text in {"python": PYTHON, **cut}.items():
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
     for name in ("multi30k", "wmt14", "yelp", "bart.base"):  # read by the plans, which hash them
