@@ -113,6 +113,4 @@ def test_a_known_repository_has_the_pictures(set_up):
 
 def test_links_of_an_index_by_hand(set_up):
     text = "[a](docs/a.md), [b](https://x.y/b), [c](#c)\n\n![d](d.png)\n\ne\n"
-    assert set_up["for_an_index"](text, "") == (
-        "a, [b](https://x.y/b), [c](#c)\n\ne\n"
-    )
+    assert set_up["for_an_index"](text, "") == ("a, [b](https://x.y/b), [c](#c)\n\ne\n")
