@@ -123,6 +123,14 @@ def test_there_are_blocks_and_no_placeholders():
         assert not re.search(r"\[[a-z.-]+=|\bDIR\b|\bDATA\b|\.\.\.", block), block
 
 
+def test_commands_stand_in_blocks_that_say_what_they_are():
+    """Only those of bash run here: a block without a language would not."""
+    for text in TEXTS:
+        assert all(re.findall(r"^```(.*)$", text, re.MULTILINE)[::2]), text[:40]
+        rest = re.sub(r"^```\w+\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+        assert not re.findall(r"^ {4}(?:fairseq-\w+|python|bash) .*", rest, re.MULTILINE)
+
+
 def test_every_command_block_runs_as_it_is_written(folder):
     """One test: a block reads what those before it wrote."""
     for block in BLOCKS:
