@@ -11,6 +11,27 @@ VERSION = re.search(r'__version__ = "(.+)"', (HERE / "fairseq_eisl/__init__.py")
 # What recipes read besides the package; in a wheel it lies in fairseq_eisl/share, at the same
 # paths. In a checkout, and so in an editable installation, it stays where it is.
 SHARED = ("configs/**/*", "scripts/prepare/*", "scripts/lib/*", "data/toy_corpus.py")
+# Where this repository is to be read, such as https://github.com/OWNER/NAME; empty while it is
+# nowhere. The one place: links and pictures of the README on a package index come from here.
+REPOSITORY = ""
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)\)")
+
+
+def for_an_index(readme, repository):
+    """The README where there is no checkout beside it.
+
+    What it links to in the checkout is looked for in the repository. Where there is none, a picture
+    is left out, and of a link the text stays.
+    """
+
+    def elsewhere(link):
+        picture, text, path = link.groups()
+        if repository:
+            view = "raw" if picture else "blob"
+            return f"{picture}[{text}]({repository.rstrip('/')}/{view}/HEAD/{path})"
+        return "" if picture else text
+
+    return re.sub(r"\n{3,}", "\n\n", LINK.sub(elsewhere, readme))
 
 
 def shared_files():
@@ -40,11 +61,12 @@ setup(
     name="fairseq-eisl",
     version=VERSION,
     description="Edit-Invariant Sequence Loss for fairseq, Hugging Face and plain PyTorch",
-    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description=for_an_index((HERE / "README.md").read_text(encoding="utf-8"), REPOSITORY),
     long_description_content_type="text/markdown",
     project_urls={
         "Paper": "https://arxiv.org/abs/2106.15078",
         "fairseq": "https://github.com/facebookresearch/fairseq",
+        **({"Source": REPOSITORY} if REPOSITORY else {}),
     },
     license_expression="MIT",
     license_files=["LICENSE"],

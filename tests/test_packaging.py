@@ -2,7 +2,11 @@
 
 import importlib.metadata
 import re
+import runpy
 import sys
+
+import pytest
+import setuptools
 
 from fairseq_eisl.common.output import program
 from fairseq_eisl.console import COMMANDS
@@ -70,3 +74,43 @@ def test_without_fairseq_python_m_says_how_to_get_it(tmp_path):
     path, *hint = output.splitlines()
     assert code == 0 and path.endswith("fairseq_eisl")
     assert "pip install --no-deps ve-fairseq" in "\n".join(hint)
+
+
+@pytest.fixture
+def set_up(monkeypatch):
+    """What setup.py hands to setuptools, beside its own names."""
+    given: dict = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **words: given.update(words))
+    return {**runpy.run_path(str(ROOT / "setup.py")), "given": given}
+
+
+def links(text):
+    """(is it a picture, where it leads) of each link of a Markdown text."""
+    return re.findall(r"(!?)\[[^\]]*\]\(([^)]*)\)", text)
+
+
+def test_on_an_index_no_link_needs_the_checkout(set_up):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    relative = [(kind, to) for kind, to in links(readme) if "://" not in to]
+    assert {kind for kind, _ in relative} == {"", "!"}  # or there is nothing to test here
+    text = set_up["given"]["long_description"]
+    assert links(text) and all(to.startswith("https://") for _, to in links(text))
+    if not set_up["REPOSITORY"]:
+        assert not any(kind for kind, _ in links(text))
+
+
+def test_a_known_repository_has_the_pictures(set_up):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = set_up["for_an_index"](readme, "https://forge.example/o/n/")
+    pictures = [to for kind, to in links(text) if kind]
+    assert "https://forge.example/o/n/raw/HEAD/data/results/" in pictures[0]
+    assert "](https://forge.example/o/n/blob/HEAD/docs/pages/install.md)" in text
+    assert len(links(text)) == len(links(readme)), "a link is lost"
+    for _, to in links(text):
+        where = to.partition("/HEAD/")[2]
+        assert not where or (ROOT / where).exists(), to
+
+
+def test_links_of_an_index_by_hand(set_up):
+    text = "[a](docs/a.md), [b](https://x.y/b), [c](#c)\n\n![d](d.png)\n\ne\n"
+    assert set_up["for_an_index"](text, "") == ("a, [b](https://x.y/b), [c](#c)\n\ne\n")

@@ -38,12 +38,13 @@ def add_parser(commands) -> None:
     part.add_argument("--seed", type=int, help="of the trainings (default: 1)", **options.MANY)
     part.add_argument("--runs", required=True, metavar="DIR", help="where the sweep lies")
     part.add_argument("--jobs", type=options.positive, default=1, help="trainings at once")
+    part.add_argument("--plan", action="store_true", help="check and list them, train nothing")
     options.writes(part)
     part.set_defaults(do=run, default_ngram=["1", "1,2", "2,3,4"])
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train what is not trained yet, print, append and draw it."""
+    """Train what is not trained yet, print, append and draw it; with --plan only list it."""
     options.check_files(args)
     if not os.path.isfile(args.recipe):
         raise Refused(f"{args.recipe}: there is no such file")
@@ -58,8 +59,13 @@ def run(args: argparse.Namespace) -> None:
     with naming(f"--runs {args.runs}", args.runs):
         path = _write(sweep, args.runs)
     command = [sys.executable, "-m", "fairseq_eisl.recipes", "sweep", path]
-    command += ["--runs", args.runs, "--jobs", str(args.jobs)]
-    if subprocess.run(command, env=_environment()).returncode:
+    command += ["--runs", args.runs, "--jobs", str(args.jobs), *(["--plan"] if args.plan else [])]
+    code = subprocess.run(command, env=_environment()).returncode
+    if args.plan:
+        if code:  # why stands in the line that the recipes have printed
+            raise SystemExit(code)
+        return
+    if code:
         raise Refused(f"{args.recipe}: the sweep has failed; run again, it goes on where it was")
     rows = [{"analysis": args.command, **row} for row in swept(os.path.join(args.runs, name))]
     options.finish(args, rows, _SHOWN, lambda rows, path: draw_noise(noise_lines(rows), path))

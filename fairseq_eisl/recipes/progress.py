@@ -53,6 +53,8 @@ class Progress:
     def __init__(self, name: str, line: List[str], step: str = "", result: Optional[str] = None):
         self.name, self.step = name, step
         self.updates, self.epochs = _number(line, "--max-update"), _number(line, "--max-epoch")
+        # A training that stops when validation no longer improves is rarely at its last update.
+        self.bound = "at most" if "--patience" in line else "about"
         self.result: Optional[BinaryIO] = open(result, "rb") if result else None
         self.started = self.shown = time.time()
         self.done, self.total, self.first, self.what = 0, 0, 0, ""
@@ -114,7 +116,8 @@ class Progress:
         parts.append(f"{duration(passed)} so far")
         if self.done > self.first and self.total:
             each = passed / (self.done - self.first)
-            parts.append(f"about {duration(each * max(0, self.total - self.done))} left")
+            left = duration(each * max(0, self.total - self.done))
+            parts.append(f"{self.bound} {left} left")
         return f"{self.name}: {', '.join(parts)}"
 
     def _show(self):

@@ -123,7 +123,7 @@ class Runner:
             lines = stage.lines(self.folders(stage))
             for number, line in enumerate([] if over else lines, 1):
                 stdout = stage.stdout if number == len(lines) else None
-                shown = _Shown(log, f"{number} of {len(lines)}")
+                shown = _Shown(log, f"{number} of {len(lines)}" if len(lines) > 1 else "")
                 try:
                     self._execute(stage, line, f"{path}.part", stdout, lock, shown)
                 except BaseException:

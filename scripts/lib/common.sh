@@ -25,9 +25,10 @@ use_environment() {
     state="$ROOT $(cat "$ROOT/constraints.txt" "$ROOT/setup.py" | cksum)"
     for part in ${extras//,/ }; do grep -qsxF "$part $state" "$stamp" || missing=yes; done
     if [ -n "$missing" ]; then
-        say "installing fairseq_eisl[$extras] and what it needs"
-        python -m pip install -q -c "$ROOT/constraints.txt" -e "$ROOT[fairseq-deps,$extras]" || die "the installation failed"
-        # A fairseq that is there stays; setup.py says why it comes without what it asks for.
+        say "installing fairseq_eisl[$extras] and what it needs (torch alone is large: minutes the first time)"
+        # A fairseq that is there lacks torchaudio, on purpose: setup.py says why.
+        python -m pip install -q --no-warn-conflicts -c "$ROOT/constraints.txt" -e "$ROOT[fairseq-deps,$extras]" || die "the installation failed"
+        # A fairseq that is there stays.
         python -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("fairseq"))' || \
             python -m pip install -q -c "$ROOT/constraints.txt" --no-deps ve-fairseq || die "the installation failed"
         [ -s "$stamp" ] && grep -qF "$state" "$stamp" || : > "$stamp"

@@ -1,6 +1,7 @@
 """The ablation of orders, trained by a sweep."""
 
 import json
+import os
 
 import pytest
 
@@ -53,3 +54,21 @@ def test_it_trains_and_draws(tmp_path, capfd):
     assert out.stat().st_size > 1000 and found[0]["analysis"] == "ngrams"
     assert main(words) == 0
     assert "1 cells, 1 done before" in capfd.readouterr().err
+
+
+def test_a_plan_lists_the_trainings_and_leaves_no_rows(tmp_path, capfd):
+    words = ["ngrams", str(SMOKE), "--ngram", "1", "1,2", "--noise", "repeat:0.5", "--plan"]
+    words += ["--runs", str(tmp_path / "runs"), "--rows", str(tmp_path / "rows.csv")]
+    assert main(words) == 0
+    listed = capfd.readouterr().out.splitlines()
+    assert sum(line.startswith("# noise=repeat_0.5_seed=1_ngram=1") for line in listed) == 2, listed
+    assert sum("train.eisl.flags.ngram=" in line for line in listed) == 2, listed
+    assert os.listdir(tmp_path / "runs") == ["multi30k_repeat50_ngrams.yaml"]
+    assert not (tmp_path / "rows.csv").exists()
+
+
+def test_a_plan_that_is_refused_is_one_line(tmp_path, capfd):
+    words = ["ngrams", str(SMOKE), "trian=1", "--plan", "--runs", str(tmp_path / "runs")]
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2 and "trian" in capfd.readouterr().err

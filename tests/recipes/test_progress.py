@@ -12,7 +12,16 @@ def test_a_training_tells_where_it_is():
     progress.read(LINE % 200)
     text = progress.text()
     assert "epoch 2 of 3, update 200 of 350, loss 8.5, 10 updates a second" in text
-    assert "30 s left" in text
+    assert "about 30 s left" in text
+
+
+def test_a_training_that_may_stop_before_tells_the_longest_time():
+    words = ["fairseq-train", "--max-update", "400", "--patience", "4"]
+    progress = Progress("ce", words)
+    progress.read(LINE % 150)
+    progress.started -= 10
+    progress.read(LINE % 200)
+    assert "at most 40 s left" in progress.text()
 
 
 def test_a_translation_counts_its_sentences(tmp_path):
