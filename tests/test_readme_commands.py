@@ -59,6 +59,7 @@ elif words and os.path.dirname(words[0]).endswith("scripts/benchmarks"):
         "losses.py": ["--sizes", "2x4x100", "--repeats", "1"],
         "steps.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1".split(),
         "growth.py": ["--scale", "0.05", "--repeats", "1"],
+        "rivals.py": "--batch 2 --length 4 --vocabulary 100 --repeats 1 --kinds ar".split(),
         "latent.py": "--kinds paths --sizes 2x8x3x50 --repeats 1".split(),
     }}[os.path.basename(words[0])]
 elif words and os.path.dirname(words[0]).endswith("scripts/examples"):

@@ -214,7 +214,8 @@ def eisl_dag_log_prob_terms(
         log_probs: (B, L, S) log-probability in nats of ``targets[b, s]`` at vertex t, float32 or
             float64, as :func:`fairseq_eisl.losses.token_log_probs` gives them. Vertices that are
             not real may hold anything finite.
-        links, targets, output_mask, target_mask, options, matching: as of :func:`eisl_dag_terms`.
+
+    The others are those of :func:`eisl_dag_terms`.
 
     Returns:
         Terms whose graph keeps the inputs alone; the backward computes the rest again, some
