@@ -60,7 +60,7 @@ def seeds(name: str, ceiling: str = "", columns: str = "", **where: str) -> str:
 
 
 def rows(name: str, columns: str, digits: int = -1, **where: str) -> str:
-    """Rows as they are; ``digits``: of numbers."""
+    """Rows as they are; ``digits``: of numbers that have some."""
     names = columns.split()
     shown = [[_rounded(row[key], digits) for key in names] for row in read(name, **where)]
     return table([key.replace("_", " ") for key in names], shown)
@@ -68,7 +68,7 @@ def rows(name: str, columns: str, digits: int = -1, **where: str) -> str:
 
 def _rounded(text: str, digits: int) -> str:
     try:
-        return text if digits < 0 else f"{float(text):.{digits}f}"
+        return text if digits < 0 or text.isdigit() else f"{float(text):.{digits}f}"
     except ValueError:
         return text
 
