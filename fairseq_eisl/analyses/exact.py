@@ -43,15 +43,14 @@ def add_parser(commands) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print, append and draw both values of each checkpoint."""
-    if args.start and args.untrained:
+    if args.start is not None and args.untrained:
         raise Refused("--start, --untrained: one of them is the update 0 of the training")
-    args.checkpoint = [args.start] * bool(args.start) + args.checkpoint
     options.check_files(args)
     ((orders, loss),) = options.losses(args).items()
     (noise,) = options.noises(args)
     rows: List[Dict[str, Any]] = []
     for trained, pairs in options.models(args):
-        if args.start and not rows:
+        if args.start is not None and not rows:
             trained = trained._replace(updates=0)
         options.say(f"{trained.name}: {trained.updates} updates")
         found = compare(trained, pairs, loss, noise, args.noise_seed, args.candidate_after_eos)

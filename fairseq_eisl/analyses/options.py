@@ -163,9 +163,11 @@ Model = Tuple[Trained, SentencePairs]
 def models(args: argparse.Namespace) -> Iterator[Model]:
     """Each model, with the sentences in its own task's dictionary; one at a time in memory."""
     first = True
-    for given in args.checkpoint:
-        name, path = _named(given)
-        with naming(f"--checkpoint {given}", path):
+    start = getattr(args, "start", None)  # of a command that follows one training
+    every = [("--start", start)] if start is not None else []
+    for flag, given in [*every, *(("--checkpoint", text) for text in args.checkpoint)]:
+        name, path = _named(flag, given)
+        with naming(f"{flag} {given}", path):
             trained = load_trained(path, name, args.data, args.user_dir)
         with naming(f"--subset {args.subset}"):
             pairs = SentencePairs(trained.task, args.subset, args.sentences, args.batch)
@@ -175,13 +177,13 @@ def models(args: argparse.Namespace) -> Iterator[Model]:
         yield trained, pairs
 
 
-def _named(text: str) -> Tuple[str, str]:
+def _named(flag: str, text: str) -> Tuple[str, str]:
     """``NAME=FILE`` or ``FILE``, which may hold an equals sign itself."""
     if os.path.exists(text) or "=" not in text:
         return "", text
     name, _, path = text.partition("=")
     if not name or not path:
-        raise Refused(f"--checkpoint {text}: NAME=FILE or FILE is needed")
+        raise Refused(f"{flag} {text}: NAME=FILE or FILE is needed")
     return name, path
 
 

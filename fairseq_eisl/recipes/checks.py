@@ -20,8 +20,8 @@ from .recipe import (
     flag_groups,
     generation_flags,
     judges,
-    language_model,
     language_models,
+    named_training,
     noise_flags,
     task_of,
     training_flags,
@@ -354,17 +354,24 @@ def _check_score(recipe: DictConfig):
 
 
 def _check_language_models(recipe: DictConfig):
-    """What speaks beside a decoder is a language model of the same dictionary."""
-    for name, keys in language_models(recipe).items():
-        if name not in recipe.train:
-            yield keys[0], f"{name!r} is no training (choose from {', '.join(recipe.train)})"
-        elif task_of(recipe, name) != "language_modeling":
+    """What speaks beside a decoder is a language model, and has a weight."""
+    for path, key in language_models(recipe).items():
+        name = named_training(path)
+        if name is None and not os.path.isfile(path):
+            yield key, f"there is no file {path} (checkpoint:NAME is one of a training)"
+        elif name is not None and name not in recipe.train:
+            yield key, f"{name!r} is no training (choose from {', '.join(recipe.train)})"
+        elif name is not None and task_of(recipe, name) != "language_modeling":
             what = f"train.{name} is of task {task_of(recipe, name)}"
-            yield keys[0], f"{what}; a language model's is language_modeling"
-    for key, flags in flag_groups(recipe):
-        if language_model(flags) is not None and not flags.get("lm-weight"):
+            yield key, f"{what}; a language model's is language_modeling"
+    decodings = [recipe.teacher_generate]
+    for name in (name for name, part in recipe.train.items() if part.system is not None):
+        for variant in [part.flags for part in recipe.variants] or [{}]:
+            decodings.append(generation_flags(recipe, name, variant))
+    for flags in decodings:
+        if flags.get(LM_PATH) is not None and not flags.get("lm-weight"):
             what = "without lm-weight, which is 0, the language model says nothing"
-            yield f"{key}.{LM_PATH}", what
+            yield language_models(recipe)[str(flags[LM_PATH])], what
 
 
 _PARTS = (

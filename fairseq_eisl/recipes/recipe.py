@@ -200,7 +200,7 @@ def trainings(recipe: DictConfig) -> List[str]:
         for name, training in recipe.train.items():
             needed = [training.start]
             if training.corpus == Corpus.distilled:
-                needed += [recipe.teacher, language_model(recipe.teacher_generate)]
+                needed += [recipe.teacher, named_training(recipe.teacher_generate.get(LM_PATH))]
             if name not in order and all(other in (None, *order) for other in needed):
                 order.append(str(name))
                 break
@@ -230,30 +230,25 @@ def generation_flags(recipe: DictConfig, name: str, variant: Mapping[str, Any]) 
 
 def judges(recipe: DictConfig) -> List[str]:
     """The trainings whose checkpoints score the systems."""
-    values = [str(value) for value in recipe.score.values()]
-    return [value[len(CHECKPOINT) :] for value in values if value.startswith(CHECKPOINT)]
+    return [name for name in map(named_training, recipe.score.values()) if name is not None]
 
 
-def language_models(recipe: DictConfig) -> Dict[str, List[str]]:
-    """The trainings whose models speak beside others when these decode, or are tried there
-    (``lm-path: checkpoint:NAME``), each with the keys that say so."""
-    found: Dict[str, List[str]] = {}
+def language_models(recipe: DictConfig) -> Dict[str, str]:
+    """What speaks beside systems when they decode, or is tried there: each ``lm-path``, which is
+    checkpoint:NAME of a training or a file, with a key that says so."""
     groups = flag_groups(recipe)
     for name, trials in recipe.tune.items():
-        for setting, words_ in trials.decoding.items():
-            flags = dict(str(word).partition("=")[::2] for word in words_)
+        for setting, texts in trials.decoding.items():
+            flags = dict(str(text).partition("=")[::2] for text in texts)
             groups.append((f"tune.{name}.decoding.{setting}", flags))
-    for key, flags in groups:
-        model = language_model(flags)
-        if model is not None:
-            found.setdefault(model, []).append(f"{key}.{LM_PATH}")
-    return found
+    paths = [(flags.get(LM_PATH), f"{key}.{LM_PATH}") for key, flags in groups]
+    return {str(path): key for path, key in paths[::-1] if path is not None}
 
 
-def language_model(flags: Mapping[str, Any]) -> Optional[str]:
-    """The training that decodes beside another one under these flags of fairseq-generate."""
-    path = str(flags.get(LM_PATH))
-    return path[len(CHECKPOINT) :] if path.startswith(CHECKPOINT) else None
+def named_training(value: Any) -> Optional[str]:
+    """NAME of checkpoint:NAME; None if it is something else."""
+    text = str(value)
+    return text[len(CHECKPOINT) :] if text.startswith(CHECKPOINT) else None
 
 
 def task_of(recipe: DictConfig, name: str) -> str:

@@ -93,6 +93,7 @@ def test_training_brings_the_selection_to_the_true_places(checkpoints, tmp_path)
 
 WRONG = {
     "no checkpoint": ("exact --checkpoint no.pt", "--checkpoint no.pt: there is no such file"),
+    "no start": ("exact --checkpoint {late} --start a=no.pt", "--start a=no.pt: there is no such"),
     "no noise": ("exact --checkpoint {late} --noise repeat", "--noise: 'repeat'"),
     "a mixture": (
         "sensitivity --checkpoint {late} --noise repeat:0.1,blank:0.1 --out x.png",

@@ -111,6 +111,10 @@ def test_every_row_says_the_weight():
         ("generate.lm-path=checkpoint:lm", "generate.lm-path: 'lm' is no training (choose from ce"),
         ("generate.lm-path=checkpoint:ce", "generate.lm-path: train.ce is of task noisy_trans"),
         (
+            "generate.lm-path=checkpont:language_model",
+            "generate.lm-path: there is no file checkpont",
+        ),
+        (
             "tune.ce.decoding.light=['lm-path=checkpoint:eisl','lm-weight=0.1']",
             "tune.ce.decoding.light.lm-path: train.eisl is of task noisy_translation",
         ),

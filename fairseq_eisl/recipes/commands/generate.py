@@ -5,7 +5,7 @@ from typing import Any, List, Mapping, Tuple
 from omegaconf import DictConfig
 
 from ..placeholders import OUT, Word, folder
-from ..recipe import LM_PATH, generation_flags, language_model, training_flags, words
+from ..recipe import LM_PATH, generation_flags, named_training, training_flags, words
 from ..stage import Stage
 from .shared import EVERY, REMOVE, USER_DIR
 
@@ -61,12 +61,12 @@ def _command(
 ) -> Tuple[Tuple[Word, ...], Tuple[str, ...]]:
     """The command that decodes under flags, and the stages that it needs beside the model's."""
     flags = {flag: value for group in groups for flag, value in group.items()}
-    beside = language_model(flags)
+    path = flags.pop(LM_PATH, None)
     data, needs = "preprocess", ["preprocess"]
     more: List[Word] = []
-    if beside is not None:
-        data, needs = WITH_DICTIONARY, ["preprocess", WITH_DICTIONARY, beside]
-        more = [f"--{LM_PATH}", folder(beside) / "checkpoint_best.pt"]
-        del flags[LM_PATH]
+    if path is not None:
+        trained = named_training(path)
+        more = [f"--{LM_PATH}", folder(trained) / "checkpoint_best.pt" if trained else str(path)]
+        data, needs = WITH_DICTIONARY, ["preprocess", WITH_DICTIONARY, *filter(None, [trained])]
     command: List[Word] = ["fairseq-generate", folder(data), *USER_DIR, "--path", checkpoint]
     return (*command, *device, *more, *words(flags)), tuple(needs)

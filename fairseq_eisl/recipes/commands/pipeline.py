@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from ..errors import RecipeError
 from ..placeholders import PLACES
-from ..recipe import Corpus, Device, judges, language_models, trainings
+from ..recipe import Corpus, Device, judges, language_models, named_training, trainings
 from ..stage import Stage
 from . import data, generate, train
 from .score import Translated, scores
@@ -61,7 +61,7 @@ def _check_names(recipe: DictConfig, stages: List[Stage]):
             f"train: {', '.join(twice)} is a name that recipes use; choose another one"
         )
     used = {recipe.teacher if distils else None, *(part.start for part in recipe.train.values())}
-    used.update(judges(recipe), language_models(recipe))
+    used.update(judges(recipe), map(named_training, language_models(recipe)))
     for name, training in recipe.train.items():
         if training.system is None and name not in used:
             raise RecipeError(f"train.{name}: nothing uses it: it has no system to score, no other "
