@@ -90,6 +90,16 @@ def test_the_model_is_trained_first_and_its_dictionary_lies_beside_the_data():
     assert plain["generate_ce"].commands[0][1] == folder("preprocess")
 
 
+def test_a_model_of_a_file_is_one_on_which_the_decoding_depends(tmp_path):
+    path = tmp_path / "lm.pt"
+    path.write_bytes(b"weights")
+    flags = (f"train.ce.generate.lm-path={path}", "train.ce.generate.lm-weight=0.2")
+    stage = stages(*flags)["generate_ce"]
+    (line,) = stage.commands
+    assert dict(zip(line, line[1:]))["--lm-path"] == str(path) and stage.reads == (str(path),)
+    assert line[1] == folder("preprocess_with_dictionary")
+
+
 def test_every_row_says_the_weight():
     (one, other) = (
         [

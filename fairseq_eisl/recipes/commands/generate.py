@@ -29,9 +29,10 @@ def translation(
     pieces = {"remove-bpe": REMOVE[recipe.data.pieces]}
     decoding = generation_flags(recipe, name, variant.flags)
     flags = ({"seed": recipe.seed}, EVERY, task, pieces, decoding)
-    command, needs = _command(folder(model) / file, device, *flags)
+    command, needs, reads = _command(folder(model) / file, device, *flags)
     name = f"generate_{name}" + (f"_{number}" if recipe.variants else "")
-    return Stage(name, (command,), (*needs, model), stdout="test.out", gpus=recipe.gpus)
+    needs = (*needs, model)
+    return Stage(name, (command,), needs, reads, stdout="test.out", gpus=recipe.gpus)
 
 
 def distillation(recipe: DictConfig, device: List[str]) -> Stage:
@@ -40,8 +41,9 @@ def distillation(recipe: DictConfig, device: List[str]) -> Stage:
     teacher = recipe.teacher
     task = {"task": training_flags(recipe, teacher).get("task")}
     flags = ({"seed": recipe.seed}, EVERY, task, {"gen-subset": "train"}, recipe.teacher_generate)
-    command, needs = _command(folder(teacher) / "checkpoint_best.pt", device, *flags)
-    return Stage("distil", (command,), (*needs, teacher), stdout="train.out", gpus=recipe.gpus)
+    command, needs, reads = _command(folder(teacher) / "checkpoint_best.pt", device, *flags)
+    needs = (*needs, teacher)
+    return Stage("distil", (command,), needs, reads, stdout="train.out", gpus=recipe.gpus)
 
 
 def with_dictionary(recipe: DictConfig) -> Stage:
@@ -58,15 +60,17 @@ def with_dictionary(recipe: DictConfig) -> Stage:
 
 def _command(
     checkpoint: Word, device: List[str], *groups: Mapping[str, Any]
-) -> Tuple[Tuple[Word, ...], Tuple[str, ...]]:
-    """The command that decodes under flags, and the stages that it needs beside the model's."""
+) -> Tuple[Tuple[Word, ...], Tuple[str, ...], Tuple[str, ...]]:
+    """The command that decodes under flags, and what it needs beside the model: stages, files."""
     flags = {flag: value for group in groups for flag, value in group.items()}
     path = flags.pop(LM_PATH, None)
     data, needs = "preprocess", ["preprocess"]
     more: List[Word] = []
+    reads: Tuple[str, ...] = ()
     if path is not None:
         trained = named_training(path)
+        reads = () if trained else (str(path),)
         more = [f"--{LM_PATH}", folder(trained) / "checkpoint_best.pt" if trained else str(path)]
         data, needs = WITH_DICTIONARY, ["preprocess", WITH_DICTIONARY, *filter(None, [trained])]
     command: List[Word] = ["fairseq-generate", folder(data), *USER_DIR, "--path", checkpoint]
-    return (*command, *device, *more, *words(flags)), tuple(needs)
+    return (*command, *device, *more, *words(flags)), tuple(needs), reads
