@@ -175,6 +175,7 @@ def test_two_processes_train_like_one(toy, tmp_path):
     flags = [
         *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES, *EISL, "--max-epoch", "1"),
         *("--arch", "transformer", *ARCHS["transformer"], "--dropout", "0", "--no-save"),
+        *("--save-dir", str(tmp_path)),
         *("--optimizer", "sgd", "--lr", "0.3", "--max-tokens", "240"),
     ]
     one = ok(run_cli("fairseq-train", *flags, "--update-freq", "2", before=print_targets))

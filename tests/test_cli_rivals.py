@@ -107,8 +107,11 @@ def test_two_workers_have_one_model_and_it_is_that_of_one(toy, tmp_path, rival):
         *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES, *flags, "--no-save"),
         *("--arch", arch, *{**ARCHS, **NAT_ARCHS}[arch], "--max-epoch", "1", "--dropout", "0"),
     ]
-    ranks = start_two_ranks(*flags, before=print_parameters)
-    alone = start_cli("fairseq-train", *flags, "--update-freq", "2", before=print_parameters)
+    ranks = start_two_ranks(*flags, "--save-dir", str(tmp_path / "ranks"), before=print_parameters)
+    alone = start_cli(
+        *("fairseq-train", *flags, "--save-dir", str(tmp_path / "alone"), "--update-freq", "2"),
+        before=print_parameters,
+    )
     outputs = [ok(child.wait(240)) for child in (*ranks, alone)]
     first, second, one = (set(re.findall(r"PARAMETERS (\S+)", output)) for output in outputs)
     assert len(first) == len(one) == 1 and first == second

@@ -79,11 +79,12 @@ def test_a_student_trains_resumes_and_translates(toy, teacher, tmp_path, criteri
     assert len(hypotheses(output)) == 10
 
 
-def test_two_workers_have_one_model(toy, teacher):
+def test_two_workers_have_one_model(toy, teacher, tmp_path):
     arch, flags = STUDENTS["oaxe"][0], flags_of("oaxe", teacher)
     flags = [
         *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES, *NAT_TASK, *flags),
         *("--arch", arch, *NAT_ARCHS[arch], "--max-epoch", "1", "--no-save"),
+        *("--save-dir", str(tmp_path)),
     ]
     outputs = [ok(rank.wait(240)) for rank in start_two_ranks(*flags, before=print_parameters)]
     totals = [set(re.findall(r"PARAMETERS (\S+)", output)) for output in outputs]

@@ -232,12 +232,18 @@ def run_cli(name: str, *args: str, stdin: str = "", cwd=None, timeout: float = 3
 
 
 def start_cli(name: str, *args: str, stdin: str = "", cwd=None, before=None) -> "Child":
-    """As :func:`run_cli`, without waiting for the end."""
+    """As :func:`run_cli`, without waiting for the end.
+
+    A training names its folder: without one, all that run at a time would share ./checkpoints,
+    also with --no-save, and fairseq tries there whether it can write.
+    """
+    assert name != "fairseq-train" or cwd or "--save-dir" in args or {"-h", "--help"} & set(args), (
+        args
+    )
     _warm_up()
     return Child(lambda: call_script(name, *args), stdin, cwd, before)
 
 
-@functools.lru_cache(maxsize=None)
 def start_two_ranks(*flags: str, before=None) -> List["Child"]:
     """``fairseq-train`` on two workers that meet at a free port, each in a process of its own."""
     with socket.socket() as free:
@@ -255,6 +261,7 @@ def start_two_ranks(*flags: str, before=None) -> List["Child"]:
     ]
 
 
+@functools.lru_cache(maxsize=None)
 def _warm_up():
     """Do here, once, what every child would spend seconds on: imports, and hydra's parser."""
     import torch._dynamo  # noqa: F401 (each optimiser imports it)

@@ -12,6 +12,7 @@ from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands.pipeline import build
 from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep, of_trials
+from fairseq_eisl.recipes.trial_rows import TrialRows
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
 # A learning rate that learns nothing beside one that does, and two names for one setting: the
@@ -70,6 +71,16 @@ def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Settings that were tried" in page and ">fast<" in page
     assert "Settings that were tried" in report([read_run(str(out), plain_words=True)])
+
+    # With the rows of these trials none is run again, and the run is the same.
+    again = tmp_path / "again"
+    given = ["--trials", out / "trials.csv", "--runs", tmp_path / "elsewhere", "--out", again]
+    code, output = finish(recipes("tune", tuned, *TINY, *given))
+    assert code == 0 and output.count("tried before (commit ") == len(tried), output
+    assert not (again / "trials").exists()
+    assert (again / "trials.csv").read_bytes() == (out / "trials.csv").read_bytes()
+    for row, before in zip(rows_of(again / "rows.csv"), rows):
+        assert row["bleu"] == before["bleu"] and row["overrides"] == before["overrides"]
 
     # A sweep's cell of these settings is done.
     text = f"name: s\nrecipe: {tuned}\ntune: true\ntrial_seed: 1\naxes:\n  seed: [1]\n"
@@ -167,6 +178,58 @@ def test_cells_of_several_seeds_share_their_trials(tuned, write):
         ["noise=none", "seed=7"],
         ["noise=blank:0.3", "seed=7"],
     ]
+
+
+ROW = {
+    **dict.fromkeys(("at_update", "commit"), ""),
+    **{"training": "eisl", "setting": "a", "flags": "lr=1", "chosen": "yes", "updates": "50"},
+    **{"metric": "validation bleu", "better": "higher", "score": "30.5"},
+    **{"noise": "repeat:0.5", "seed": "1", "recipe": "r"},
+}
+
+
+@pytest.mark.parametrize("key", [k for k, v in ROW.items() if v and k not in ("chosen", "score")])
+def test_a_trial_of_something_else_is_run(key):
+    wanted = {**ROW, "chosen": "", "score": ""}
+    assert TrialRows([ROW]).find(wanted, 50) == ROW == TrialRows([ROW]).find(wanted, None)
+    other = {**ROW, key: "51"}
+    assert TrialRows([other]).find(wanted, 50) is None
+    assert TrialRows([other, ROW]).find(wanted, 50) == ROW
+
+
+def test_rows_hold_as_long_as_what_they_began_with_is_chosen():
+    second = {**ROW, "setting": "b", "chosen": ""}
+    later = {**ROW, "training": "later"}
+    rows = [ROW, second, later]
+    for best, expected in ((0, later), (1, None)):
+        found = TrialRows(rows)
+        found.compare([ROW, second], best)
+        assert found.find(later, 50) == expected
+    unfinished = TrialRows([second, later])
+    unfinished.compare([ROW, second], 0)
+    assert unfinished.find(later, 50) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "trials.csv: No such file or directory"),
+        ("setting,score\n", "trials.csv: no column training, flags, chosen, metric, at_update"),
+        ("\xff", "trials.csv: 'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_a_file_that_holds_no_trials_is_named(text, message, tuned, write, tmp_path, capsys):
+    path, runs = tmp_path / "trials.csv", str(tmp_path / "runs")
+    if text is not None:
+        path.write_bytes(text.encode("latin-1"))
+    assert main(["tune", str(tuned), "--trials", str(path), "--runs", runs]) == 2
+    assert message in capsys.readouterr().err
+    sweep = str(write("sweep.yaml", SWEEP.format(recipe=tuned)))
+    assert main(["sweep", sweep, "--trials", str(path), "--runs", runs]) == 2
+    assert str(path) in capsys.readouterr().err
+    untuned = str(write("run.yaml", SWEEP.format(recipe=SMOKE).replace("tune: true\n", "")))
+    assert main(["sweep", untuned, "--trials", str(path), "--runs", runs]) == 2
+    assert f"trials: {path}, but nothing is tried" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
