@@ -21,6 +21,7 @@ from .progress import be_quiet, say
 from .runner import Runner, as_text, write_whole
 from .schema import RecipeError, run_name
 from .stage import shell
+from .trial_rows import TrialRows
 
 DESCRIPTION = """\
 Runs an experiment that a YAML file describes, with the stock commands of fairseq:
@@ -61,6 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     def add_quiet(part):
         part.add_argument("--quiet", action="store_true", help="show failures and results only")
 
+    def add_trials(part):
+        part.add_argument(
+            "--trials",
+            metavar="FILE",
+            help="rows of trials that were run before (trials.csv); they are not run again",
+        )
+
     for name, help in (
         ("plan", "print the commands, ready to be copied into a shell"),
         ("run", "run what is not done yet"),
@@ -74,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         if name != "plan":
             add_quiet(part)
         if name == "tune":
+            add_trials(part)
             part.add_argument(
                 "--trial-seed",
                 type=int,
@@ -85,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "sweep", "run a grid of recipes as jobs", "e.g. configs/sweeps/smoke.yaml, or a recipe"
     )
     add_quiet(part)
+    add_trials(part)
     part.add_argument("--plan", action="store_true", help="print the cells and their commands")
     part.add_argument(
         "--axis",
@@ -158,13 +168,14 @@ def _tune(args) -> int:
     if args.out:
         _check_place("--out", args.out)
     seed = [] if args.trial_seed is None else [f"seed={args.trial_seed}"]
+    before = TrialRows.read(args.trials)
     tune.check_trials(args.config, [*args.overrides, *seed])
     untuned, _ = open_recipe(args.config, args.overrides)
     _check_pictures()
     name = f"{run_name(untuned, args.overrides)}-tuned"
     folder = args.out or os.path.join(args.runs, name)
     try:
-        chosen = tune.choose(args.config, [*args.overrides, *seed], args.runs, folder)
+        chosen = tune.choose(args.config, [*args.overrides, *seed], args.runs, folder, before)
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 1
@@ -221,7 +232,8 @@ def _sweep(args) -> int:
         if getattr(args, flag) < least:
             raise RecipeError(f"--{flag}: {least} or more is needed, not {getattr(args, flag)}")
     _check_place("--runs", args.runs, stages=True)
-    sweep = sweeps.load_sweep(args.config, args.axis, args.overrides)
+    sweep = sweeps.load_sweep(args.config, args.axis, args.overrides, args.trials)
+    TrialRows.read(sweep.trials)
     cells = sweeps.cells(sweep)
     every = [cell.overrides for cell in cells]
     for overrides in sweeps.of_trials(sweep, cells):

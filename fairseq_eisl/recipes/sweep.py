@@ -47,6 +47,8 @@ class Sweep:
     """Whether each cell chooses among the settings that the recipe lists (see ``tune``)."""
     trial_seed: Optional[int] = None
     """Of the cells' trials; with one, all seeds of a cell have the same settings."""
+    trials: Optional[str] = None
+    """Rows of trials that were run before and are not run again, relative to the sweep's file."""
     published: Optional[str] = None
     """A CSV file (noise, system, bleu) of the paper's numbers, relative to the sweep's file."""
     column: Optional[str] = None
@@ -60,11 +62,17 @@ class Cell(NamedTuple):
     overrides: List[str]
 
 
-def load_sweep(path: str, axes: Sequence[str] = (), overrides: Sequence[str] = ()) -> DictConfig:
+def load_sweep(
+    path: str,
+    axes: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    trials: Optional[str] = None,
+) -> DictConfig:
     """A checked sweep; ``recipe`` becomes a path. Raises RecipeError, one line.
 
     ``axes`` (KEY=VALUE,...) come instead of or beside the file's. With them the file may also be
     a recipe, whose sweep is called NAME_sweep. ``overrides``: of every cell, beside the file's.
+    ``trials``: a file instead of the sweep's, relative to the current folder.
     """
     if not os.path.isfile(path):
         raise RecipeError(f"{path}: there is no such file")
@@ -85,8 +93,10 @@ def load_sweep(path: str, axes: Sequence[str] = (), overrides: Sequence[str] = (
     for key, values in given.items():
         sweep.axes.pop(key, None)
         sweep.axes[key] = values
+    if trials is not None:
+        sweep.trials = os.path.abspath(trials)
     _check(path, sweep)
-    for key in ("recipe", "published"):
+    for key in ("recipe", "published", "trials"):
         if sweep[key] is not None:
             sweep[key] = os.path.join(os.path.dirname(path), sweep[key])
             if not os.path.isfile(sweep[key]):
@@ -133,10 +143,11 @@ def _check(path: str, sweep: DictConfig):
         if not OmegaConf.is_dict(values) or not len(values):  # a list has become a mapping
             raise RecipeError(f"{path}: axes.{name}: a list of values is needed, or a mapping of "
                               "names to overrides")  # fmt: skip
-    if sweep.trial_seed is not None and not sweep.tune:
-        raise RecipeError(
-            f"{path}: trial_seed: {sweep.trial_seed}, but nothing is tried without tune: true"
-        )
+    for key in ("trial_seed", "trials"):
+        if sweep[key] is not None and not sweep.tune:
+            raise RecipeError(
+                f"{path}: {key}: {sweep[key]}, but nothing is tried without tune: true"
+            )
 
 
 def cells(sweep: DictConfig) -> List[Cell]:
@@ -190,6 +201,8 @@ def command_of(sweep: DictConfig, cell: Cell, runs: str) -> List[str]:
     command += [*cell.overrides, "--runs", os.path.abspath(runs)]
     if sweep.tune and sweep.trial_seed is not None:
         command += ["--trial-seed", str(sweep.trial_seed)]
+    if sweep.trials is not None:
+        command += ["--trials", os.path.abspath(sweep.trials)]
     return [*command, "--out", os.path.join(folder_of(sweep, runs), cell.name)]
 
 

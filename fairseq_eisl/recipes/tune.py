@@ -22,7 +22,7 @@ validation set is looked at.
 import json
 import math
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from omegaconf import DictConfig
 
@@ -39,6 +39,7 @@ from .runner import Runner
 from .schema import load
 from .stage import Stage
 from .stage_cache import STAMP
+from .trial_rows import TrialRows
 
 TRIALS = "trials"
 """The folder of a tuned run that has a link to each trial."""
@@ -65,11 +66,16 @@ class Trial(NamedTuple):
 
     def overrides(self, recipe: DictConfig) -> List[str]:
         """What makes the trial's own recipe."""
-        updates = None if self.decodes else recipe.tune[self.training].updates
+        updates = _updates(recipe, self)
         if updates is None:
             return self.chosen()
         # A short training need not save as many checkpoints as are averaged of a whole one.
         return [*self.chosen(), f"train.{self.training}.flags.max-update={updates}", "average=null"]
+
+
+def _updates(recipe: DictConfig, trial: Trial) -> Optional[int]:
+    """Of a trial, where they are not those of the whole training."""
+    return None if trial.decodes else recipe.tune[trial.training].updates
 
 
 def trials(recipe: DictConfig) -> List[List[Trial]]:
@@ -110,8 +116,18 @@ class Chosen(NamedTuple):
     rows: List[Dict[str, str]]
 
 
-def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Chosen:
-    """Run the trials that are not done yet, and choose."""
+def choose(
+    config: str,
+    overrides: Sequence[str],
+    runs: str,
+    folder: str,
+    before: Optional[TrialRows] = None,
+) -> Chosen:
+    """Run the trials that are not done yet, and choose.
+
+    ``before``: rows of trials that were run elsewhere, and are not run again.
+    """
+    before = TrialRows() if before is None else before
     check_trials(config, overrides)
     recipe = load(config, overrides)
     found = Chosen([], [])
@@ -119,10 +135,18 @@ def choose(config: str, overrides: Sequence[str], runs: str, folder: str) -> Cho
         name = group[0].training + (", decoding" if group[0].decodes else "")
         rows = []
         for number, trial in enumerate(group, 1):
-            say(f"tune: {name}, setting {number} of {len(group)}: {trial.setting}")
-            given = [*overrides, *found.overrides, *trial.overrides(recipe)]
-            rows.append(_tried(config, given, trial, runs, folder))
-        best = group[best_of(rows, group[0].place().rpartition(".")[0])]
+            known = before.find(_known(recipe, trial), _updates(recipe, trial))
+            said = f"tune: {name}, setting {number} of {len(group)}: {trial.setting}"
+            if known is None:
+                say(said)
+                given = [*overrides, *found.overrides, *trial.overrides(recipe)]
+                known = _tried(config, given, trial, runs, folder)
+            else:
+                say(f"{said}: {known['score']}, tried before (commit {known['commit']})")
+            rows.append(known)
+        index = best_of(rows, group[0].place().rpartition(".")[0])
+        before.compare(rows, index)
+        best = group[index]
         for trial, row in zip(group, rows):
             row["chosen"] = "yes" if trial is best else ""
         shown = ", ".join(f"{row['setting']} {row['score']}" for row in rows)
@@ -180,19 +204,15 @@ def _until(stages: Sequence[Stage], last: str) -> List[Stage]:
 
 def _training_row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str]:
     """What a short training in the folder of its stage has brought."""
-    flags: Dict[str, Any] = {**train.FLAGS, **training_flags(recipe, trial.training)}
-    metric = str(flags.get("best-checkpoint-metric") or "loss")
+    metric = _metric(recipe, trial)
     log = os.path.join(stage, "log")
     try:
-        curve = read_curve(log, metric)
+        curve = read_curve(log, metric.name)
         effort = training_effort(log)
     except ValueError as err:
         raise RecipeError(f"{trial.place()}: {err}") from None
-    higher = bool(flags.get("maximize-best-checkpoint-metric"))
-    best = curve.best(lower=not higher)
+    best = curve.best(lower=not metric.higher)
     found = {
-        "metric": f"validation {metric}",
-        "better": "higher" if higher else "lower",
         "score": f"{curve.scores[best]:g}",
         "at_update": str(curve.updates[best]),
         "validations": str(len(curve.updates)),
@@ -208,23 +228,44 @@ def _decoding_row(recipe: DictConfig, trial: Trial, stage: str, reference: str) 
         found = bleu(hypotheses, read_lines(reference))
     except ValueError as err:
         raise RecipeError(f"{trial.place()}: {err}") from None
-    score = {"metric": "validation BLEU, decoded", "better": "higher"}
-    score["score"] = f"{found.score:.2f}"
-    return _row(recipe, trial, stage, {**score, "at_update": "", "updates": ""})
+    score = {"score": f"{found.score:.2f}", "at_update": "", "updates": ""}
+    return _row(recipe, trial, stage, score)
 
 
 def _row(recipe: DictConfig, trial: Trial, stage: str, found: Dict[str, str]) -> Dict[str, str]:
     """Nothing that a second run of the same trial would change."""
     with open(os.path.join(stage, STAMP), encoding="utf-8") as f:
         stamp = json.load(f)
+    return {**_known(recipe, trial), **found, "commit": str(stamp.get("commit", ""))}
+
+
+class _Metric(NamedTuple):
+    """By what a training keeps its best checkpoint."""
+
+    name: str
+    higher: bool
+
+
+def _metric(recipe: DictConfig, trial: Trial) -> _Metric:
+    flags: Dict[str, Any] = {**train.FLAGS, **training_flags(recipe, trial.training)}
+    name = str(flags.get("best-checkpoint-metric") or "loss")
+    return _Metric(name, bool(flags.get("maximize-best-checkpoint-metric")))
+
+
+def _known(recipe: DictConfig, trial: Trial) -> Dict[str, str]:
+    """What the row of a trial has before it is run."""
+    metric, higher = "validation BLEU, decoded", True
+    if not trial.decodes:
+        found = _metric(recipe, trial)
+        metric, higher = f"validation {found.name}", found.higher
     return {
         "training": trial.training,
         "setting": trial.setting,
         "flags": " ".join(trial.flags),
         "chosen": "",
-        **found,
+        "metric": metric,
+        "better": "higher" if higher else "lower",
         "noise": noise_of(recipe, trial.training),
         "seed": str(recipe.seed),
         "recipe": str(recipe.name),
-        "commit": str(stamp.get("commit", "")),
     }
