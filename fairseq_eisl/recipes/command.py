@@ -62,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     def add_quiet(part):
         part.add_argument("--quiet", action="store_true", help="show failures and results only")
 
+    def add_jobs(part, help: str):
+        part.add_argument("--jobs", type=int, default=1, metavar="N", help=help)
+
     def add_trials(part):
         part.add_argument(
             "--trials",
@@ -81,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
         part.set_defaults(action={"plan": _plan, "run": _run, "tune": _tune}[name])
         if name != "plan":
             add_quiet(part)
+        if name == "run":
+            add_jobs(part, "stages at once, each with its own threads (default: %(default)s)")
         if name == "tune":
             add_trials(part)
             part.add_argument(
@@ -110,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         default="local",
         help="processes of this machine, or SLURM (default: %(default)s)",
     )
-    part.add_argument("--jobs", type=int, default=1, help="at once (default: %(default)s)")
+    add_jobs(part, "at once (default: %(default)s)")
     part.add_argument(
         "--retries", type=int, default=0, help="of a failed cell (default: %(default)s)"
     )
@@ -140,21 +145,22 @@ def _plan(args) -> int:
 
 
 def _run(args) -> int:
+    _check_number("jobs", args.jobs, 1)
     _check_place("--runs", args.runs, stages=True)
     if args.out:
         _check_place("--out", args.out)
     opened = open_recipe(args.config, args.overrides)
     folder = args.out or os.path.join(args.runs, run_name(opened[0], args.overrides))
-    return _run_opened(opened, folder, args.runs)
+    return _run_opened(opened, folder, args.runs, args.jobs)
 
 
-def _run_opened(opened: Opened, folder: str, runs: str) -> int:
+def _run_opened(opened: Opened, folder: str, runs: str, jobs: int = 1) -> int:
     recipe, stages = opened
     runner = Runner(stages, runs)
     if not runner.cache.is_done(runner.path(stages[-1].name)):
         _check_pictures()
     try:
-        runner.run(folder, recipe)
+        runner.run(folder, recipe, jobs)
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 1
@@ -195,6 +201,11 @@ def _check_pictures():
         raise RecipeError(reason)
 
 
+def _check_number(flag: str, number: int, least: int):
+    if number < least:
+        raise RecipeError(f"--{flag}: {least} or more is needed, not {number}")
+
+
 def _check_place(flag: str, path: str, stages: bool = False):
     """Whether results can be written below a folder, before anything runs."""
     whole = os.path.abspath(path)
@@ -227,10 +238,8 @@ def _summary(recipe: DictConfig, path: str) -> str:
 
 
 def _sweep(args) -> int:
-    for flag in ("jobs", "retries"):
-        least = 1 if flag == "jobs" else 0
-        if getattr(args, flag) < least:
-            raise RecipeError(f"--{flag}: {least} or more is needed, not {getattr(args, flag)}")
+    _check_number("jobs", args.jobs, 1)
+    _check_number("retries", args.retries, 0)
     _check_place("--runs", args.runs, stages=True)
     sweep = sweeps.load_sweep(args.config, args.axis, args.overrides, args.trials)
     TrialRows.read(sweep.trials)

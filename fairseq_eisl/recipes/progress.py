@@ -7,6 +7,7 @@ from typing import BinaryIO, List, Optional
 
 EVERY = 30.0  # seconds between two lines in a log
 _quiet = False
+_plain = False
 
 # Lines of fairseq's logs.
 _VALIDATION = re.compile(
@@ -21,6 +22,12 @@ def be_quiet(quiet: bool):
     """Whether progress is shown; failures always are."""
     global _quiet
     _quiet = quiet
+
+
+def be_plain():
+    """From now on progress is lines, also on a terminal."""
+    global _plain
+    _plain = True
 
 
 def say(text: str):
@@ -60,7 +67,7 @@ class Progress:
         self.done, self.total, self.first, self.what = 0, 0, 0, ""
         self.tail = self.rest = b""
         self.bar = None
-        if not _quiet and sys.stderr is not None and sys.stderr.isatty():
+        if not _quiet and not _plain and sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
             self.bar = tqdm(desc=name, leave=False, dynamic_ncols=True, file=sys.stderr)

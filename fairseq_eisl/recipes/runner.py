@@ -17,9 +17,11 @@ from .placeholders import folder as folder_of
 from .processes import captured, supervised
 from .progress import Progress, duration, say
 from .schema import RecipeError
+from .side_by_side import Crew
 from .stage import Stage, shell
 from .stage_cache import StageCache, mend_last_checkpoint
 
+_POLL = 0.5  # seconds between two looks at what others are at
 _TAIL = 15  # lines of a failed stage's log to show
 
 
@@ -36,6 +38,7 @@ class Runner:
     def __init__(self, stages: Sequence[Stage], runs: str):
         self.stages, self.cache = stages, StageCache(runs)
         self.keys = self.cache.keys(stages)
+        self.crew = Crew()
 
     def path(self, name: str) -> str:
         return self.cache.path(name, self.keys[name])
@@ -53,7 +56,7 @@ class Runner:
         # The digits of a training depend on the number of threads.
         lines = [f"export OMP_NUM_THREADS={threads()}", ""]
         for stage in self.stages:
-            done = " (done)" if self.cache.is_done(self.path(stage.name)) else ""
+            done = " (done)" if self._is_done(stage) else ""
             lines.append(f"# {stage.name}{done}")
             folders = {**self.folders(), "out": self.path(stage.name)}
             lines.append(f"mkdir -p {shell([folders['out']])}")
@@ -69,28 +72,67 @@ class Runner:
             lines += [*commands, ""]
         return lines
 
-    def run(self, folder: str, recipe: DictConfig):
+    def run(self, folder: str, recipe: DictConfig, jobs: int = 1):
         """Run what is not done; then ``folder`` has a link to each stage, and the rows.
 
-        Raises RecipeError where a stage fails; it names the stage's log.
+        ``jobs``: stages at a time. Raises RecipeError where a stage fails; it names its log.
         """
-        self.run_stages(folder)
+        self.run_stages(folder, jobs)
         self._gather(folder)
         # Last: it says which settings the rows are of.
         write_whole(os.path.join(folder, "recipe.yaml"), as_text(recipe))
 
-    def run_stages(self, folder: str):
+    def run_stages(self, folder: str, jobs: int = 1):
         """Run what is not done; then ``folder`` has a link to each stage."""
         os.makedirs(folder, exist_ok=True)
-        done = [stage for stage in self.stages if self.cache.is_done(self.path(stage.name))]
+        done = [stage for stage in self.stages if self._is_done(stage)]
         names = [stage.name + (" (done)" if stage in done else "") for stage in self.stages]
         say(f"{len(names)} stages, {len(done)} done: {', '.join(names)}; {threads()} thread(s)")
-        for number, stage in enumerate(self.stages, 1):
-            try:
-                self._run(stage, os.path.join(folder, stage.name), f"[{number}/{len(names)}]")
-            except OSError as err:
-                place = f"{err.filename}: " if err.filename else ""
-                raise RecipeError(f"{stage.name}: {place}{err.strerror or err}") from None
+        self.crew.work_together(lambda: self._work(folder, done), jobs)
+
+    def _work(self, folder: str, before: Sequence[Stage]):
+        """Run what is not done and nobody else is at, until all is done.
+
+        ``before``: what was done when the run began.
+        """
+        left, waited = list(self.stages), []  # type: ignore[var-annotated]
+        while left:
+            self.crew.check()
+            for stage in [each for each in left if self._is_done(each)]:
+                left.remove(stage)
+                if self.crew.leads:  # else another process of this run has said so
+                    _link(self.path(stage.name), os.path.join(folder, stage.name))
+                    if stage in before or stage in waited:
+                        say(f"{self._count(stage)}: done before")
+            ready = [each for each in left if all(map(self._is_done, self._needs(each)))]
+            for stage in ready:
+                if self._run(stage, os.path.join(folder, stage.name)):
+                    left.remove(stage)
+                    break
+            else:
+                waited += self._wait([stage for stage in ready if stage not in waited])
+
+    def _wait(self, held: Sequence[Stage]) -> List[Stage]:
+        """For other processes; those of these stages that are none of this run's."""
+        found = []
+        for stage in held if self.crew.leads else ():
+            holder = self.cache.holder(self.path(stage.name))
+            if holder.pid not in self.crew.members():
+                place = self.path(stage.name)
+                say(f"{self._count(stage)}: {holder.shown} is at it ({place}), waiting")
+                found.append(stage)
+        time.sleep(_POLL)
+        return found
+
+    def _is_done(self, stage: Stage) -> bool:
+        return self.cache.is_done(self.path(stage.name))
+
+    def _needs(self, stage: Stage) -> List[Stage]:
+        return [each for each in self.stages if each.name in stage.needs]
+
+    def _count(self, stage: Stage) -> str:
+        """A stage's number among all, and its name."""
+        return f"[{self.stages.index(stage) + 1}/{len(self.stages)}] {stage.name}"
 
     def _gather(self, folder: str):
         """The rows and pictures of the last stage, copied into the run's own folder."""
@@ -101,22 +143,24 @@ class Runner:
                     content = f.read()
                 write_whole(os.path.join(folder, name), content)
 
-    def _run(self, stage: Stage, link: str, count: str):
-        path = self.path(stage.name)
+    def _run(self, stage: Stage, link: str) -> bool:
+        """Run a stage, unless somebody else is at it or has just ended it."""
+        try:
+            return self._run_unless_held(stage, link)
+        except OSError as err:
+            place = f"{err.filename}: " if err.filename else ""
+            raise RecipeError(f"{stage.name}: {place}{err.strerror or err}") from None
 
-        def waits(holder: str):
-            say(f"{count} {stage.name}: {holder} is at it ({path}), waiting")
-
-        with self.cache.locked(path, waits) as lock:
-            if self.cache.is_done(path):
-                _link(path, link)
-                say(f"{count} {stage.name}: done before")
-                return
+    def _run_unless_held(self, stage: Stage, link: str) -> bool:
+        path, count = self.path(stage.name), self._count(stage)
+        with self.cache.held(path) as lock:
+            if lock is None or self.cache.is_done(path):
+                return False
             resumed = self.cache.begin(path, stage.resumes)
             # The link leads to the log now and when the stage is done.
             _link(f"{path}.part", link)
             log = os.path.join(link, "log")
-            say(f"{count} {stage.name}{': going on' if resumed else ''} (log: {log})")
+            say(f"{count}{': going on' if resumed else ''} (log: {log})")
             started = time.time()
             self._write_files(stage, f"{path}.part")
             over = resumed and self._has_ended(stage, f"{path}.part")
@@ -135,7 +179,8 @@ class Runner:
             seconds = round(time.time() - started, 1)
             self.cache.end(path, self._stamp(stage, lines, seconds, resumed))
             _link(path, link)
-            say(f"{count} {stage.name}: done in {duration(seconds)}")
+            say(f"{count}: done in {duration(seconds)}")
+        return True
 
     def _stamp(
         self, stage: Stage, lines: List[List[str]], seconds: float, resumed: bool
@@ -262,7 +307,7 @@ def as_text(recipe: DictConfig) -> str:
 
 def _link(target: str, link: str):
     """A symbolic link, or the one that is there turned to ``target``."""
-    temporary = f"{link}.part"
+    temporary = f"{link}.{os.getpid()}.part"
     if os.path.lexists(temporary):
         os.unlink(temporary)
     os.symlink(os.path.relpath(target, os.path.dirname(link)), temporary)

@@ -15,13 +15,20 @@ import shutil
 import socket
 import time
 import zipfile
-from typing import Any, Dict, Iterator, List, Sequence, TextIO
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, TextIO
 
 from .errors import RecipeError
 from .placeholders import Deferred
 from .stage import Stage
 
 STAMP = "stage.json"
+
+
+class Holder(NamedTuple):
+    """A process at a stage: its number, if it is of this machine, and words for people."""
+
+    pid: Optional[int]
+    shown: str
 
 
 class StageCache:
@@ -52,8 +59,8 @@ class StageCache:
         return os.path.exists(os.path.join(path, STAMP))
 
     @contextlib.contextmanager
-    def locked(self, path: str, waits) -> Iterator[TextIO]:
-        """Hold a stage; ``waits(holder)`` is called once if another process has it.
+    def held(self, path: str) -> Iterator[Optional[TextIO]]:
+        """Hold a stage; None if another process has it (see ``holder``).
 
         The file is inherited by the stage's commands: if this process is killed and one of them
         lives on, the stage stays held until that ends. It says who holds it; one whose holders
@@ -64,14 +71,36 @@ class StageCache:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                waits(_holder(lock))
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield None
+                return
             lock.truncate(0)
             now = time.strftime("%Y-%m-%d %H:%M:%S")
             lock.write(f"{os.getpid()}\n{socket.gethostname()}\n{now}\n")
             lock.flush()
             os.set_inheritable(lock.fileno(), True)
             yield lock
+
+    def holder(self, path: str) -> "Holder":
+        """Who has written its name into the lock of a stage."""
+        try:
+            with open(f"{path}.lock", encoding="utf-8", errors="replace") as lock:
+                lines = lock.read().splitlines()
+        except FileNotFoundError:
+            lines = []
+        if len(lines) < 3 or not lines[0].isdigit():
+            return Holder(None, "another process")
+        pid, host, since = lines[:3]
+        number, ended = None, False
+        if host == socket.gethostname():
+            number = int(pid)
+            try:
+                os.kill(number, 0)
+            except ProcessLookupError:
+                ended = True
+            except OSError:
+                pass
+        what = f"what process {pid} on {host} left behind" if ended else f"process {pid} on {host}"
+        return Holder(number, f"{what} (since {since})")
 
     def begin(self, path: str, resumes: bool) -> bool:
         """Make the folder in which a stage works; True if it goes on with what lies there."""
@@ -112,25 +141,6 @@ def mend_last_checkpoint(folder: str) -> bool:
             os.replace(last + ".part", last)
             return True
     return False
-
-
-def _holder(lock: TextIO) -> str:
-    """Who has written its name into a lock."""
-    lock.seek(0)
-    lines = lock.read().splitlines()
-    if len(lines) < 3 or not lines[0].isdigit():
-        return "another process"
-    pid, host, since = lines[:3]
-    ended = False
-    if host == socket.gethostname():
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            ended = True
-        except OSError:
-            pass
-    what = f"what process {pid} on {host} left behind" if ended else f"process {pid} on {host}"
-    return f"{what} (since {since})"
 
 
 def _is_whole(path: str) -> bool:

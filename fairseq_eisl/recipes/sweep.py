@@ -201,7 +201,7 @@ def command_of(sweep: DictConfig, cell: Cell, runs: str) -> List[str]:
     command += [*cell.overrides, "--runs", os.path.abspath(runs)]
     if sweep.tune and sweep.trial_seed is not None:
         command += ["--trial-seed", str(sweep.trial_seed)]
-    if sweep.trials is not None:
+    if sweep.tune and sweep.trials is not None:
         command += ["--trials", os.path.abspath(sweep.trials)]
     return [*command, "--out", os.path.join(folder_of(sweep, runs), cell.name)]
 

@@ -65,6 +65,12 @@ def test_nothing_is_done_twice_and_a_change_runs_what_depends_on_it(undisturbed)
     assert code == 0 and output.count(": done before") == 4, output
 
 
+def test_two_stages_at_a_time_end_with_the_same_rows(undisturbed, tmp_path):
+    code, output = finish(recipes("run", SMOKE, *TINY, "--runs", tmp_path, "--jobs", "2"))
+    assert code == 0 and "done before" not in output and "waiting" not in output, output
+    assert rows(folder_of(tmp_path) / "rows.csv") == rows(undisturbed[1] / "rows.csv")
+
+
 def test_killed_at_five_random_moments_it_ends_with_the_same_rows(undisturbed, tmp_path):
     _, expected, seconds = undisturbed
     rng = random.Random(os.environ.get("KILLS", "1"))

@@ -73,8 +73,8 @@ def test_a_training_without_an_update_is_named_with_its_log(tmp_path):
 def test_without_git_a_stage_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     runner = Runner([Stage("one", ((sys.executable, "-c", "pass"),))], str(tmp_path))
-    runner._run(runner.stages[0], str(tmp_path / "one"), "")
-    assert (tmp_path / "one/stage.json").exists()
+    runner.run_stages(str(tmp_path / "out"))
+    assert (tmp_path / "out/one/stage.json").exists()
 
 
 def test_one_thread_unless_the_user_says_otherwise(tmp_path, monkeypatch):
@@ -86,17 +86,18 @@ def test_one_thread_unless_the_user_says_otherwise(tmp_path, monkeypatch):
             monkeypatch.setenv("OMP_NUM_THREADS", given)
         runner = Runner([Stage("one", (("python", "-c", code),))], str(tmp_path / wanted))
         assert f"export OMP_NUM_THREADS={wanted}" in runner.plan()
-        runner._run(runner.stages[0], str(tmp_path / f"link{wanted}"), "")
-        log = (tmp_path / f"link{wanted}/log").read_text()
+        runner.run_stages(str(tmp_path / f"out{wanted}"))
+        log = (tmp_path / f"out{wanted}/one/log").read_text()
         assert log.startswith(f"$ OMP_NUM_THREADS={wanted} ") and f"threads {wanted}\n" in log
 
 
 def test_a_waiting_process_is_told_who_is_at_it(tmp_path):
     store = Runner([], str(tmp_path)).cache
     code = "import sys; from fairseq_eisl.recipes.stage_cache import StageCache\n"
-    code += "def waits(holder): print(holder, flush=True); sys.exit()\n"
-    code += "with StageCache(sys.argv[1]).locked(sys.argv[2], waits): pass"
-    with store.locked(store.path("a", "b"), None):
+    code += "store = StageCache(sys.argv[1])\n"
+    code += "with store.held(sys.argv[2]) as lock:\n"
+    code += "    assert lock is None; print(store.holder(sys.argv[2]).shown)"
+    with store.held(store.path("a", "b")):
         words = [sys.executable, "-c", code, str(tmp_path), store.path("a", "b")]
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert done.stdout.startswith(f"process {os.getpid()} on ") and "since 2" in done.stdout

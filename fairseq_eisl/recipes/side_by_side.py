@@ -1,0 +1,81 @@
+"""Several processes at the stages of one recipe: each takes one that is ready and not held."""
+
+import contextlib
+import multiprocessing
+import os
+from typing import Any, Callable, List, Sequence
+
+from .errors import RecipeError
+from .processes import Stopped
+from .progress import be_plain, say
+
+
+class Crew:
+    """The processes that work together; this one alone until ``work_together``."""
+
+    def __init__(self):
+        self.leads = True
+        self._pids: Sequence[int] = [os.getpid()]
+        self._failed: Any = None
+        self._reasons: Any = None
+
+    def members(self) -> List[int]:
+        """Their process numbers."""
+        return list(self._pids)
+
+    def check(self):
+        """Raises RecipeError once a stage has failed in another process, or the first is gone."""
+        if not self.leads and os.getppid() != self._pids[0]:
+            raise RecipeError("the process that has started this one was killed")
+        if self._failed is not None and self._failed.is_set():
+            raise RecipeError(self._reasons.get())
+
+    def work_together(self, work: Callable[[], None], jobs: int):
+        """Call ``work`` in this process and in ``jobs`` - 1 others; until all have ended.
+
+        It must call ``check`` before it begins something. What fails in one ends the others when
+        they are through with what they are at, and is raised here; a signal ends all at once.
+        """
+        if jobs == 1:
+            work()
+            return
+        be_plain()  # one bar for each would be drawn over the others
+        context = multiprocessing.get_context("fork")
+        self._failed, self._reasons = context.Event(), context.SimpleQueue()
+        self._pids = context.Array("q", jobs, lock=False)
+        self._pids[0] = os.getpid()
+        helpers = [context.Process(target=self._help, args=(work,)) for _ in range(jobs - 1)]
+        try:
+            for number, helper in enumerate(helpers, 1):
+                helper.start()
+                self._pids[number] = helper.pid
+            self._guarded(work)
+        except BaseException as err:
+            if not isinstance(err, RecipeError):
+                for helper in _started(helpers):
+                    helper.terminate()
+            raise
+        finally:
+            for helper in _started(helpers):
+                helper.join()
+
+    def _help(self, work: Callable[[], None]):
+        """What another process does."""
+        self.leads = False
+        with contextlib.suppress(RecipeError, Stopped):
+            self._guarded(work)
+
+    def _guarded(self, work: Callable[[], None]):
+        try:
+            work()
+        except RecipeError as err:
+            if not self._failed.is_set():
+                self._failed.set()
+                for _ in range(len(self._pids)):
+                    self._reasons.put(str(err))
+                say("a stage has failed; what else is at work is finished first (Ctrl-C ends it)")
+            raise
+
+
+def _started(helpers: List[Any]) -> List[Any]:
+    return [helper for helper in helpers if helper.pid is not None]
