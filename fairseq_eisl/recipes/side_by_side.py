@@ -3,7 +3,7 @@
 import contextlib
 import multiprocessing
 import os
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List
 
 from .errors import RecipeError
 from .processes import Stopped
@@ -15,7 +15,7 @@ class Crew:
 
     def __init__(self):
         self.leads = True
-        self._pids: Sequence[int] = [os.getpid()]
+        self._pids: Any = [os.getpid()]  # or an array that the processes share
         self._failed: Any = None
         self._reasons: Any = None
 
