@@ -114,14 +114,16 @@ class Runner:
 
     def _wait(self, held: Sequence[Stage]) -> List[Stage]:
         """For other processes; those of these stages that are none of this run's."""
+        time.sleep(_POLL)  # by now who took one has written its name into it
         found = []
         for stage in held if self.crew.leads else ():
+            if self._is_done(stage):
+                continue
             holder = self.cache.holder(self.path(stage.name))
             if holder.pid not in self.crew.members():
                 place = self.path(stage.name)
                 say(f"{self._count(stage)}: {holder.shown} is at it ({place}), waiting")
                 found.append(stage)
-        time.sleep(_POLL)
         return found
 
     def _is_done(self, stage: Stage) -> bool:
