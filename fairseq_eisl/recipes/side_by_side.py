@@ -45,19 +45,26 @@ class Crew:
         self._pids = context.Array("q", jobs, lock=False)
         self._pids[0] = os.getpid()
         helpers = [context.Process(target=self._help, args=(work,)) for _ in range(jobs - 1)]
+        failure = None
         try:
             for number, helper in enumerate(helpers, 1):
                 helper.start()
                 self._pids[number] = helper.pid
-            self._guarded(work)
-        except BaseException as err:
-            if not isinstance(err, RecipeError):
-                for helper in _started(helpers):
-                    helper.terminate()
-            raise
-        finally:
-            for helper in _started(helpers):
+            try:
+                self._guarded(work)
+            except RecipeError as err:
+                failure = err
+            for helper in helpers:
                 helper.join()
+        except BaseException:  # a signal, also while the others are awaited
+            started = [helper for helper in helpers if helper.pid is not None]
+            for helper in started:
+                helper.terminate()
+            for helper in started:
+                helper.join()
+            raise
+        if failure is not None:
+            raise failure
 
     def _help(self, work: Callable[[], None]):
         """What another process does."""
@@ -75,7 +82,3 @@ class Crew:
                     self._reasons.put(str(err))
                 say("a stage has failed; what else is at work is finished first (Ctrl-C ends it)")
             raise
-
-
-def _started(helpers: List[Any]) -> List[Any]:
-    return [helper for helper in helpers if helper.pid is not None]

@@ -93,8 +93,9 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 from fairseq_eisl.recipes import command
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.stage import Stage
-sleeper = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
-stages = [Stage(name, (("python", "-c", sleeper),)) for name in "ab"]
+begin = "import os, sys, time; print('pid', os.getpid(), flush=True); "
+ends = {"a": sys.argv[2], "b": "time.sleep(60)"}
+stages = [Stage(name, (("python", "-c", begin + ends[name]),)) for name in "ab"]
 command._run = lambda args: Runner(stages, sys.argv[1]).run(sys.argv[1], None, 2)
 sys.exit(command.main(["run", "x"]))
 """
@@ -113,10 +114,14 @@ def pids(tmp_path):
     return found
 
 
-def test_a_signal_ends_all_of_them(tmp_path):
-    words = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+@pytest.mark.parametrize("first", ["time.sleep(60)", "time.sleep(4); sys.exit(3)"])
+def test_a_signal_ends_all_of_them(tmp_path, first):
+    """Also when one has failed and the others are awaited."""
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), first]
     process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     children = pids(tmp_path)
+    if "exit" in first:
+        assert any("a stage has failed" in line for line in process.stderr)
     process.send_signal(signal.SIGTERM)
     error = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + signal.SIGTERM
