@@ -56,6 +56,8 @@ def seeds(name: str, ceiling: str = "", columns: str = "", **where: str) -> str:
     """Mean and spread of each system over its seeds, as ``evaluation seeds`` has it."""
     lines = over_seeds(read(name, **where), ceiling)
     names = columns.split() or [key for key in lines[0] if any(line[key] for line in lines)]
+    for line in lines:
+        line["noise"] = f"`{line['noise']}`"
     return table(names, [[line[key] for key in names] for line in lines])
 
 
