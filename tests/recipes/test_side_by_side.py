@@ -36,7 +36,7 @@ def python(code, *words):
 def meeting(tmp_path, seconds=60.0):
     """Two stages of which each waits for the other, and one that needs both."""
     code, a, b = MEETS.format(seconds=seconds), tmp_path / "a", tmp_path / "b"
-    both = "import os, sys; sys.exit(len(list(map(os.path.isdir, sys.argv[1:]))) != 2)"
+    both = "import os, sys; sys.exit(not all(map(os.path.isdir, sys.argv[1:])))"
     last = ((sys.executable, "-c", both, folder("a"), folder("b")),)
     return [
         Stage("a", python(code, a, b)),
@@ -56,6 +56,24 @@ def test_stages_that_do_not_need_each_other_run_at_once(tmp_path, capfd):
     assert "waiting" not in said and "done before" not in said
     Runner(meeting(tmp_path), str(tmp_path / "runs")).run_stages(str(tmp_path / "out"), jobs=2)
     assert capfd.readouterr().err.count("done before") == 3
+
+
+def test_two_runs_of_one_recipe_share_the_work(tmp_path, capfd):
+    """Of one stage at a time each: alone, neither would end."""
+    runs = str(tmp_path / "runs")
+    other = os.fork()
+    if other == 0:
+        code = 1
+        try:
+            Runner(meeting(tmp_path), runs).run_stages(str(tmp_path / "other"))
+            code = 0
+        finally:
+            os._exit(code)
+    Runner(meeting(tmp_path), runs).run_stages(str(tmp_path / "out"))
+    assert os.waitpid(other, 0)[1] == 0
+    for name in ("other", "out"):
+        assert sorted(os.listdir(tmp_path / name)) == ["a", "b", "both"]
+    assert capfd.readouterr().err.count(": done in ") == 3
 
 
 def test_one_at_a_time_is_one_after_the_other(tmp_path):
