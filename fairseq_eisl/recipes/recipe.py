@@ -45,6 +45,13 @@ class Corpus(Enum):
     distilled = 2
 
 
+class Checkpoint(Enum):
+    """Of another training: the best by its validation, or the one that it ended with."""
+
+    best = 0
+    last = 1
+
+
 class Device(Enum):
     auto = 0
     cpu = 1
@@ -93,7 +100,9 @@ class Training:
     system: Optional[str] = None
     """Its name in rows and pictures; without one it is not scored."""
     start: Optional[str] = None
-    """Another training whose best checkpoint this one begins with (a fresh optimiser)."""
+    """Another training whose checkpoint this one begins with (a fresh optimiser)."""
+    start_checkpoint: Checkpoint = Checkpoint.best
+    """Which of them: best by validation, or last."""
     corpus: Corpus = Corpus.parallel
     """What it reads: parallel, monolingual, or distilled (a teacher's translations as targets)."""
     weights: Optional[str] = None

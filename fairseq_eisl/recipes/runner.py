@@ -199,17 +199,19 @@ class Runner:
         }
 
     def _check_checkpoint(self, stage: Stage, out: str, log: str):
-        """Whether a training left the checkpoint that later stages read.
+        """Whether a training left the checkpoints that later stages read.
 
         fairseq-train ends well without one where it has nothing to do.
         """
-        best = folder_of(stage.name) / "checkpoint_best.pt"
-        words = (w for each in self.stages for line in each.commands for w in line)
-        wanted = best in words and stage.resumes
-        if wanted and not os.path.exists(os.path.join(out, "checkpoint_best.pt")):
-            raise RecipeError(f"{stage.name}: the training ended without checkpoint_best.pt: "
-                              "it did no update, or saved or validated nothing; see its "
-                              f"max-update, max-epoch and save flags (log: {log})")  # fmt: skip
+        if not stage.resumes:
+            return
+        words = {w for each in self.stages for line in each.commands for w in line}
+        for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
+            wanted = folder_of(stage.name) / name in words
+            if wanted and not os.path.exists(os.path.join(out, name)):
+                raise RecipeError(f"{stage.name}: the training ended without {name}: "
+                                  "it did no update, or saved or validated nothing; see its "
+                                  f"max-update, max-epoch and save flags (log: {log})")  # fmt: skip
 
     def _has_ended(self, stage: Stage, out: str) -> bool:
         """Whether a training was killed after its last update.

@@ -49,7 +49,8 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
     # nothing of it where the training goes on from its own last checkpoint.
     if training.start is not None:
         needs.append(training.start)
-        command += ["--finetune-from-model", folder(training.start) / "checkpoint_best.pt"]
+        file = f"checkpoint_{training.start_checkpoint.name}.pt"
+        command += ["--finetune-from-model", folder(training.start) / file]
     elif training.weights is not None:
         reads = (*reads, training.weights)
         command += ["--finetune-from-model", os.path.abspath(training.weights)]
