@@ -15,6 +15,7 @@ from .recipe import (
     LM_PATH,
     NOISY_TASKS,
     REFINING_TASKS,
+    Checkpoint,
     Corpus,
     Device,
     flag_groups,
@@ -125,6 +126,12 @@ def _check_trainings(recipe: DictConfig):
                 f"{key}.start",
                 f"{training.start!r} is no other training (choose from {choices})",
             )
+        if training.start_checkpoint == Checkpoint.last:
+            if training.start is None:
+                yield f"{key}.start_checkpoint", "last needs start, the name of another training"
+            elif training_flags(recipe, training.start).get("no-last-checkpoints"):
+                what = f"{training.start} keeps none (flag no-last-checkpoints)"
+                yield f"{key}.start_checkpoint", f"last: {what}"
         if training.corpus == Corpus.monolingual and not recipe.data.monolingual:
             yield f"{key}.corpus", "monolingual needs data.monolingual: true"
         if training.corpus == Corpus.distilled and recipe.teacher in (None, name):

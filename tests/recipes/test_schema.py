@@ -46,6 +46,12 @@ WRONG = [
         "train: {eisl: {start: cee}}",
         "train.eisl.start: 'cee' is no other training (choose from ce)",
     ),
+    ("train: {ce: {start_checkpoint: last}}", "train.ce.start_checkpoint: last needs start"),
+    ("train: {eisl: {start_checkpoint: newest}}", "expected one of [best, last]"),
+    (
+        "train: {ce: {flags: {no-last-checkpoints: true}}, eisl: {start_checkpoint: last}}",
+        "train.eisl.start_checkpoint: last: ce keeps none (flag no-last-checkpoints)",
+    ),
     ("train: {ce: {weights: bart.pt}}", "train.ce.weights: there is no file bart.pt"),
     ("train: {eisl: {weights: bart.pt}}", "train.eisl: start and weights exclude each other"),
     ("train: {generate_ce: {flags: {}}}", "generate_ce is a name that recipes use"),

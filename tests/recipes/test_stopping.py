@@ -60,12 +60,13 @@ def test_a_signal_that_was_ignored_before_stays_ignored():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_training_without_an_update_is_named_with_its_log(tmp_path):
+@pytest.mark.parametrize("kept", ["checkpoint_best.pt", "checkpoint_last.pt"])
+def test_a_training_without_an_update_is_named_with_its_log(tmp_path, kept):
     stages = [
         Stage("ce", (("python", "-c", "pass"),), resumes=True),
-        Stage("later", (("cat", folder("ce") / "checkpoint_best.pt"),), ("ce",)),
+        Stage("later", (("cat", folder("ce") / kept),), ("ce",)),
     ]
-    with pytest.raises(RecipeError, match="^ce: .*no update.*log: ") as err:
+    with pytest.raises(RecipeError, match=f"^ce: .*{kept}.*no update.*log: ") as err:
         Runner(stages, str(tmp_path)).run(str(tmp_path / "out"), None)
     assert os.path.exists(str(err.value).split("(log: ")[1].rstrip(")"))
 
