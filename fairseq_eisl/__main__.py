@@ -7,6 +7,7 @@ import sys
 from typing import List, Optional
 
 from . import __version__
+from .common.checkout import GET_FAIRSEQ
 from .common.output import program, run_command
 
 DESCRIPTION = """\
@@ -26,7 +27,6 @@ The installed command fairseq-eisl has them all.
 NO_FAIRSEQ = """\
 fairseq is not installed here, the losses and the noise work without it. To have it, without the
 torchaudio that it asks for and does not need for text:
-  pip install "fairseq-eisl[fairseq-deps]" && pip install --no-deps ve-fairseq
 """
 
 
@@ -41,7 +41,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.parse_args(argv)
     print(os.path.dirname(os.path.abspath(__file__)))
     if importlib.util.find_spec("fairseq") is None:
-        sys.stderr.write(NO_FAIRSEQ)
+        sys.stderr.write(f"{NO_FAIRSEQ}  {GET_FAIRSEQ}\n")
     return 0
 
 

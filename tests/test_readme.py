@@ -18,6 +18,18 @@ def test_the_python_example_runs():
         assert space["logits"].grad is not None and space["loss"].item() > 0
 
 
+def test_blocks_that_pages_share_with_the_readme_are_the_same():
+    """A page is read without the README, also where it lies in the checkout."""
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs/pages").glob("*.md")]
+    ours, theirs = (
+        [block for text in texts for block in re.findall(r"^```\w+\n.*?^```", text, re.S | re.M)]
+        for texts in ([README], pages)
+    )
+    for start in ("pip install", "bash scripts/quickstart", "import torch", "fairseq-preprocess"):
+        (block,) = (block for block in ours if block.split("\n", 1)[1].startswith(start))
+        assert block in theirs, start
+
+
 def test_files_named_in_the_readme_exist():
     for path in re.findall(r"(?:bash |\]\()([\w]+[\w./-]*\.\w+)", README):
         assert (ROOT / path).exists(), path

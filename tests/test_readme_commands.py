@@ -29,11 +29,13 @@ TEXTS = [
         *(ROOT / "docs/pages" / name for name in re.findall(r"\w+\.md", repr(PAGES))),
     ]
 ]
-BLOCKS = [
-    block
-    for text in TEXTS
-    for block in re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-]
+BLOCKS = list(
+    dict.fromkeys(  # some stand in the README and on a page
+        block
+        for text in TEXTS
+        for block in re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    )
+)
 # Blocks that CI runs otherwise, and how.
 ELSEWHERE = {
     "pip install": "the environment of every CI run is made by these commands, see common.sh",

@@ -3,11 +3,11 @@
 A page says ``{{ flags("eisl") }}``; mkdocs-macros calls the function and puts its text there.
 """
 
-from . import code, formulas, readme, results
+from . import code, formulas, results
 
 
 def define_env(env):
     """Called by mkdocs-macros."""
-    for module in (code, formulas, readme, results):
+    for module in (code, formulas, results):
         for function in module.MACROS:
             env.macro(function)

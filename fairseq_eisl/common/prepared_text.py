@@ -23,7 +23,8 @@ SENTENCE_SYMBOLS = frozenset(("<s>", "<pad>", "</s>"))
 class TextReport:
     """How many lines a text has, and how many of them were touched, by reason.
 
-    ``in_pieces``: lines that begin with the mark of a sentencepiece.
+    ``in_pieces``: lines that begin with the mark of a sentencepiece. ``first_empty``: the number
+    of the first line without a word, from 1.
     """
 
     lines: int = 0
@@ -32,10 +33,13 @@ class TextReport:
     windows_ends: int = 0
     sentence_symbols: int = 0
     in_pieces: int = 0
+    empty: int = 0
+    first_empty: int = 0
 
     def for_pieces(self) -> "TextReport":
-        """The same for a text that is split into pieces, where fairseq's symbols do no harm."""
-        return replace(self, sentence_symbols=0)
+        """The same for a text that is split into pieces, where fairseq's symbols do no harm. Lines
+        without a word were told of when the text was prepared."""
+        return replace(self, sentence_symbols=0, empty=0)
 
     def notes(self) -> List[str]:
         """What a user should know, a sentence each; nothing where the text is plain.
@@ -59,6 +63,7 @@ class TextReport:
                 "hold <s>, </s> or <pad>, which fairseq takes for its own symbols where words are "
                 "not split into pieces",
             ),
+            (self.empty, f"have no word, the first is line {self.first_empty:,}: they are kept"),
         )
         return [f"{count:,} of {self.lines:,} lines {what}" for count, what in said if count]
 
@@ -87,6 +92,9 @@ def prepared_lines(
             report.in_pieces += text.startswith(SPACE_MARK)
             text = text.replace(SPACE_MARK, " ")
         text = plain_words(text)
+        if not text:
+            report.empty += 1
+            report.first_empty = report.first_empty or report.lines
         if "<" in text:
             report.sentence_symbols += not SENTENCE_SYMBOLS.isdisjoint(text.split())
         yield text
@@ -155,7 +163,10 @@ def prepare_files(
 
 
 def print_notes(names: Sequence[str], reports: Sequence[TextReport], out) -> None:
-    """What was touched in the texts of these names, a line each on the text stream ``out``."""
+    """What a user should know of the texts of these names, a line each on the text stream ``out``.
+
+    They begin with "note: ", by which recipes find them in the log of a stage and show them.
+    """
     for name, report in zip(names, reports):
         for note in report.notes():
-            print(f"{name}: {note}", file=out)
+            print(f"note: {name}: {note}", file=out)

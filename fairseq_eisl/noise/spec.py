@@ -1,5 +1,6 @@
 """Noise specifications: ``repeat:0.2,blank:0.1`` to one corruption function."""
 
+import difflib
 import math
 from dataclasses import dataclass
 from random import Random
@@ -135,18 +136,19 @@ def parse_noise(spec: Optional[str], flag: str = "--noise") -> NoiseSpec:
     kinds: List[_Kind] = []
     for part in parts:
         name, _, argument = (text.strip() for text in part.partition(":"))
+        said = repr(part) if part == spec else f"{part!r} in {spec!r}"
         kind = KINDS.get(name)
         if kind is None:
+            near = difflib.get_close_matches(name, KINDS, 1)
+            meant = f"did you mean {near[0]}? (" if near else ""
             raise ValueError(
-                f"{flag}: {part!r} in {spec!r} is no known noise; choose from none, {choices}, "
-                "or several of them joined by commas"
+                f"{flag}: {said} is no known noise; {meant}choose from none, {choices}, "
+                f"or several of them joined by commas{')' if near else ''}"
             )
         try:
             value = kind.parse(argument)
         except ValueError as err:
-            raise ValueError(
-                f"{flag}: {part!r} in {spec!r}: {err}; write {name}:<{kind.argument}>"
-            ) from None
+            raise ValueError(f"{flag}: {said}: {err}; write {name}:<{kind.argument}>") from None
         built.append(kind.build(value))
         kinds.append(kind)
     return NoiseSpec(

@@ -98,8 +98,8 @@ def check(path: str, recipe: DictConfig):
 
 
 def _check_numbers(recipe: DictConfig):
-    if recipe.data.vocabulary is not None and recipe.data.vocabulary < 1:
-        what = "1 or more is needed, or null for as many as fit the text, not"
+    if recipe.data.vocabulary is not None and recipe.data.vocabulary < 4:
+        what = "4 or more are needed (three are symbols), or null for as many as fit the text, not"
         yield "data.vocabulary", f"{what} {recipe.data.vocabulary}"
     if recipe.average is not None and recipe.average < 1:
         yield "average", f"1 or more checkpoints are needed, not {recipe.average}"

@@ -1,7 +1,9 @@
 """What the types alone do not say of a recipe's corpus."""
 
+import functools
 import os
 import re
+from typing import Sequence
 
 from omegaconf import DictConfig
 
@@ -66,7 +68,39 @@ def _check_folder(data: DictConfig):
     for name in needed:
         path = os.path.join(data.folder, name)
         if not os.path.isfile(path) or not os.path.getsize(path):
-            yield "data.folder", f"{data.folder} has no file {name} (or an empty one)"
+            yield "data.folder", f"{data.folder} has no file {name} (or an empty one){_there(data)}"
+    pairs = [os.path.join(data.folder, name) for name in needed[: 2 * len(SPLITS)]]
+    yield from _check_pairs("data.folder", pairs)
+
+
+def _there(data: DictConfig) -> str:
+    """The languages of which a folder has training text, where they are not those of the recipe."""
+    names = [name.split(".", 1) for name in sorted(os.listdir(data.folder))]
+    found = [name[1] for name in names if name[0] == SPLITS[0] and len(name) == 2]
+    if not found or {data.source, data.target} <= set(found):
+        return ""
+    needed = "data.source and data.target are the ends of its files' names"
+    return f"; {needed}, and it has {', '.join(f'{SPLITS[0]}.{end}' for end in found)}"
+
+
+def _check_pairs(key: str, paths: Sequence[str]):
+    """The two sides of each split have as many lines. What is in them, ``run`` reads."""
+    for pair in zip(paths[::2], paths[1::2]):
+        counts = [_lines(path, os.stat(path).st_mtime_ns) for path in pair]
+        if counts[0] != counts[1]:
+            told = " and ".join(f"{path} has {n:,} lines" for path, n in zip(pair, counts))
+            what = "they must be translations of one another, line by line"
+            yield key, f"{told}: {what}"
+
+
+@functools.lru_cache(maxsize=None)  # a sweep asks for each of its cells
+def _lines(path: str, changed: int) -> int:
+    count, last = 0, b"\n"
+    with open(path, "rb") as f:
+        while block := f.read(1 << 20):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return count + (last != b"\n")
 
 
 def _check_files(data: DictConfig):
@@ -79,3 +113,4 @@ def _check_files(data: DictConfig):
     for path in data.files:
         if not os.path.isfile(path) or not os.path.getsize(path):
             yield "data.files", f"there is no file {path} (or an empty one)"
+    yield from _check_pairs("data.files", data.files)

@@ -135,7 +135,13 @@ def _asked(args, question: str, *about):
 
 
 def _with_choices(message: str, parser, words: List[str]) -> str:
-    """argparse's message with the flags that an unknown one may have been meant to be."""
+    """argparse's message with the flags that an unknown one may have been meant to be, and with
+    words for what fairseq reads numbers with."""
+    message = re.sub(
+        r"invalid <lambda> value: ('.*')$",
+        r"\1 is no number, nor several in brackets or with commas",
+        message,
+    )
     unknown = re.search(r"unrecognized arguments: (\S+)", message)
     if parser is None or not unknown:
         return message

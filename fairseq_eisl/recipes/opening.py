@@ -8,6 +8,7 @@ from typing import Dict, List, Sequence, Tuple
 
 from omegaconf import DictConfig
 
+from ..common.checkout import GET_FAIRSEQ
 from .commands import build
 from .errors import RecipeError
 from .flag_places import place
@@ -69,5 +70,7 @@ def check_flags(recipes: List[List[Stage]]) -> dict:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if last.endswith("No module named 'fairseq'"):
+            raise RecipeError(f"recipes train with fairseq, which is not installed: {GET_FAIRSEQ}")
         raise RecipeError(f"checking the flags failed: {last}")
     return json.loads(done.stdout.splitlines()[-1])

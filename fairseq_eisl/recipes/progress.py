@@ -94,6 +94,8 @@ class Progress:
         if valid:
             epoch, loss, bleu, updates = valid.groups()
             self._print(f"           {epoch}  loss {loss}  BLEU {bleu}  updates {updates}")
+        elif text.startswith("note: "):  # of this package's scripts
+            self._print(f"           {text}")
         elif train:
             self._trained(train)
         elif loaded and self.result is not None:

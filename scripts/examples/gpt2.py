@@ -20,8 +20,11 @@ completion is long; decoding_interval=2 halves that.
 
 import tempfile
 
-from datasets import Dataset
+# First: it says what to install where something is missing.
 from toy import Scores, corpus, parsed, parser_of, tokenizer_of, translations
+
+# isort: split
+from datasets import Dataset
 from transformers import GPT2Config, GPT2LMHeadModel, set_seed
 
 from fairseq_eisl.integrations.huggingface import EISLSFTConfig, EISLSFTTrainer

@@ -20,6 +20,7 @@ a validation score, such as BLEU with predict_with_generate=True.
 
 import tempfile
 
+# First: it says what to install where something is missing.
 from toy import Scores, corpus, parsed, parser_of, tokenizer_of, translations
 from transformers import (
     BartConfig,

@@ -9,11 +9,17 @@ import time
 from importlib.metadata import version
 
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
-from tokenizers.processors import TemplateProcessing
-from transformers import PreTrainedTokenizerFast
+
+try:
+    import datasets  # noqa: F401
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+except ModuleNotFoundError as err:
+    told = "pip install -c constraints.txt '.[huggingface]'"
+    raise SystemExit(f"{err.name} is not installed: {told}") from None
 
 from fairseq_eisl.common.checkout import beside
 from fairseq_eisl.common.provenance import provenance
@@ -51,7 +57,7 @@ def parsed(parser):
     try:
         noise = parse_noise(args.noise)
     except ValueError as err:
-        parser.error(f"--noise: {err}")
+        parser.error(str(err))
     if noise.needs_vocabulary:
         parser.error(f"--noise {args.noise}: random words need a vocabulary; choose another one")
     return args

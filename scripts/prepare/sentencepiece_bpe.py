@@ -90,8 +90,9 @@ def train(args):
 
     if args.blank is not None:
         check_blank(args.blank)
-    if args.size != "auto" and args.size < 1:
-        raise ValueError(f"--size: 1 or more pieces are needed, not {args.size}")
+    if args.size != "auto" and args.size < 3:
+        what = "more than 3 pieces are needed, as many are symbols of its own"
+        raise ValueError(f"--size: {what}, not {args.size}")
     lines = list(sentences())  # sentencepiece would swallow what goes wrong in an iterator
     if not any(lines):
         raise ValueError(f"{', '.join(args.files)}: there is no word to learn from")
@@ -101,9 +102,9 @@ def train(args):
     else:
         if args.size > MANY * size:
             print(
-                f"--size (data.vocabulary of a recipe): {args.size} pieces are many for {words} "
-                f"words of text, most would hardly be seen; about {size} fit (auto, or null in a "
-                "recipe)",
+                f"note: --size (data.vocabulary of a recipe): {args.size} pieces are many for "
+                f"{words} words of text, most would hardly be seen; about {size} fit (auto, or "
+                "null in a recipe)",
                 file=sys.stderr,
             )
         size = args.size

@@ -54,7 +54,9 @@ for split in train valid test; do
     first=()
     [ "$split" != train ] || [ -z "$size" ] || first=(--first "$size")
     sentences --mark-is-space ${first[@]+"${first[@]}"} "${pair[@]}"
-    say "$split: $(wc -l < "$dest/$split.$source") pairs"
+    count="$(wc -l < "$dest/$split.$source")"
+    say "$split: $count pairs"
+    [ "$split" != train ] || [ "$count" -ge 200 ] || echo "note: train: $count pairs are too few to learn from; 200 are enough to try everything" >&2
 done
 [ -z "$mono" ] || for split in train valid; do
     sentences --mark-is-space "$data/mono.$split.$target" "$dest/mono.$split.$target"

@@ -30,15 +30,18 @@ def test_white_space_is_a_space_and_is_counted(space):
 
 
 def test_nothing_is_said_of_plain_text():
-    lines, report = prepared("\ufeffa  caf\u0065\u0301 \u200b\u200d \u2581x \u00ad \n\nb".encode())
-    assert lines == ["a caf\u0065\u0301 \u200b\u200d \u2581x \u00ad", "", "b"]
+    lines, report = prepared("\ufeffa  caf\u0065\u0301 \u200b\u200d \u2581x \u00ad \nb".encode())
+    assert lines == ["a caf\u0065\u0301 \u200b\u200d \u2581x \u00ad", "b"]
     assert report.notes() == []
 
 
 def test_windows_line_ends():
     lines, report = prepared(b"a\r\nb \r\n\r\nc\r")
     assert lines == ["a", "b", "", "c"]
-    assert report.notes() == ["3 of 4 lines end as on Windows (\\r\\n): they end in \\n now"]
+    assert report.notes() == [
+        "3 of 4 lines end as on Windows (\\r\\n): they end in \\n now",
+        "1 of 4 lines have no word, the first is line 3: they are kept",
+    ]
 
 
 def test_the_mark_of_sentencepiece_is_a_space_where_it_is_asked():

@@ -1,6 +1,7 @@
 """The examples run as they are; here with few sentences and updates."""
 
 import importlib
+import re
 import subprocess
 import sys
 
@@ -14,14 +15,24 @@ EXAMPLES = ROOT / "scripts/examples"
 FEW = "--train 150 --test 10 --ce-updates 3 --eisl-updates 2 --seed 2".split()
 
 
-def run(*words):
+def run(*words, cwd=None):
     return subprocess.run(
         [sys.executable, *map(str, words)],
         env={**environment(), "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
         timeout=300,
+        cwd=cwd,
     )
+
+
+@needs_hugging_face
+def test_the_page_runs_as_it_is_written(tmp_path):
+    page = (ROOT / "docs/pages/hugging_face.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 2
+    done = run("-c", "\n".join(blocks), cwd=tmp_path)
+    assert done.returncode == 0 and "train_loss" in done.stdout, done.stderr[-3000:]
 
 
 @needs_hugging_face

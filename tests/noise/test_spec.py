@@ -120,7 +120,9 @@ def test_errors_name_flag_value_and_choices(spec, part, reason):
     with pytest.raises(ValueError) as error:
         parse_noise(spec, flag="--target-noise")
     message = str(error.value)
-    assert message.startswith(f"--target-noise: {part!r} in {spec!r}")
+    where = "" if part == spec else f" in {spec!r}"
+    assert message.startswith(f"--target-noise: {part!r}{where}")
+    assert (" in 'r" in message) == (bool(where) and spec.startswith("r"))
     assert reason in message and "\n" not in message
     if "no known" in reason:
         assert all(f"{name}:<" in message for name in KINDS) and "none" in message

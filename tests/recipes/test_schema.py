@@ -198,7 +198,7 @@ def test_six_files_in_place_of_a_folder(tmp_path):
         (["data.prepare=multi30k"], "not with prepare: multi30k"),
         ([f"data.files=[{own[0]}]"], "six are needed, of nl and fy in turns: [train.nl,"),
         ([f"data.files=[{','.join(own[:5])},x]"], "there is no file x (or an empty one)"),
-        (["data.vocabulary=0"], "data.vocabulary: 1 or more is needed, or null for as many"),
+        (["data.vocabulary=0"], "data.vocabulary: 4 or more are needed (three are symbols)"),
     ):
         with pytest.raises(RecipeError, match=re.escape(message)):
             load(str(ROOT / "configs/text/small.yaml"), [*overrides, *wrong])

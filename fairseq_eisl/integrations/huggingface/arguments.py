@@ -109,4 +109,5 @@ def loss_options(args: EISLArguments) -> EISLOptions:
         )
     except ValueError as err:
         option = str(err).replace("=", " ").split()[0]
-        raise ValueError(f"{_ARGUMENTS.get(option, option)}: {err}") from None
+        argument = _ARGUMENTS.get(option, option)
+        raise ValueError(f"{argument}: {str(err).replace(option, argument, 1)}") from None
