@@ -6,9 +6,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-from macros.readme import README  # noqa: E402
 from macros.results import seeds  # noqa: E402
 
+README = Path(__file__).resolve().parents[2] / "README.md"
 MARKED = re.compile(r"(<!-- results -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 

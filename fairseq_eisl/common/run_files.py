@@ -42,6 +42,9 @@ class Report(TypedDict, total=False):
     """The generation log of each system."""
     curves: Dict[str, str]
     """The training log of each."""
+    curve_start: str
+    """Which validation of the one before a curve goes on from: best (if nothing is said) or last."""
 
 
+CURVE_STARTS = ("best", "last")
 REPORT_KEYS = tuple(Report.__annotations__)

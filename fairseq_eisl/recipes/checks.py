@@ -276,13 +276,13 @@ def _check_decoding(recipe: DictConfig):
     """Columns that say how was decoded say what the flags do."""
     scored = [name for name, part in recipe.train.items() if part.system is not None]
     ways = [(f"variants.{i}.columns", part) for i, part in enumerate(recipe.variants)]
+    beside = bool(language_models(recipe))
     for place, variant in ways or [("columns", None)]:
         columns = {column: ("columns", value) for column, value in recipe.columns.items()}
         if variant:
             columns.update({column: (place, value) for column, value in variant.columns.items()})
         for name in scored:
             flags = generation_flags(recipe, name, variant.flags if variant else {})
-            beside = bool(language_models(recipe))
             for column, used in decoding_columns(task_of(recipe, name), flags, beside).items():
                 key, told = columns.get(column, ("", None))
                 if told is not None and not _same(told, used):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Dict, List, Mapping, Optional
 
-from omegaconf import MISSING, DictConfig
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 NOISY_TASKS = ("noisy_translation", "noisy_translation_lev")
 """The tasks that noise their training targets."""
@@ -228,7 +228,14 @@ def flag_groups(recipe: DictConfig) -> list:
 
 def training_flags(recipe: DictConfig, name: str) -> Dict[str, Any]:
     """The flags that a recipe gives to one training, its own above the shared ones."""
-    return {**recipe.flags, **recipe.train[name].flags}
+    return {**_dict(recipe.flags), **_dict(recipe.train[name].flags)}
+
+
+def _dict(flags: DictConfig) -> Dict[str, Any]:
+    """At once: OmegaConf takes longer for a key than a command line for all of them."""
+    found = OmegaConf.to_container(flags, resolve=True)
+    assert isinstance(found, dict)
+    return {str(flag): value for flag, value in found.items()}
 
 
 def generation_flags(recipe: DictConfig, name: str, variant: Mapping[str, Any]) -> Dict[str, Any]:
@@ -262,7 +269,8 @@ def named_training(value: Any) -> Optional[str]:
 
 def task_of(recipe: DictConfig, name: str) -> str:
     """The task of a training; fairseq's own default where none is given."""
-    return str(training_flags(recipe, name).get("task") or "translation")
+    own = recipe.train[name].flags
+    return str((own if "task" in own else recipe.flags).get("task") or "translation")
 
 
 def noise_of(recipe: DictConfig, name: str) -> str:

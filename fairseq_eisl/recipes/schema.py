@@ -66,13 +66,14 @@ def load(path: str, overrides: Sequence[str] = ()) -> DictConfig:
     """
     recipe = OmegaConf.structured(Recipe)
     for where, layer in _with_bases(path, []):
-        recipe = parse(where, lambda: OmegaConf.merge(recipe, layer))  # noqa: B023
+        parse(where, lambda: recipe.merge_with(layer))  # noqa: B023
     changed = {}
+    content = OmegaConf.to_container(recipe)
     for text in overrides:
         override = _override(text)
-        before = OmegaConf.to_container(recipe)
-        recipe = _overridden(recipe, override)
-        if OmegaConf.to_container(recipe) != before and not _is_quiet(override):
+        _put(recipe, override)
+        before, content = content, OmegaConf.to_container(recipe)
+        if content != before and not _is_quiet(override):
             changed[override.key] = override
     template = str(OmegaConf.to_container(recipe, resolve=False)["title"])  # type: ignore
     parse(path, lambda: OmegaConf.resolve(recipe))
@@ -188,7 +189,8 @@ def _override(text: str) -> Override:
     return Override(text, bool(match[1]), path, override_value(match[3], kind, text))
 
 
-def _overridden(recipe: DictConfig, override: Override) -> DictConfig:
+def _put(recipe: DictConfig, override: Override):
+    """Change the recipe itself: a copy for each override is what took longest."""
     text, path, value = override.text, override.path, override.value
     _check_names(recipe, override)
     if path[0] == "variants" and len(path) > 1:
@@ -200,10 +202,10 @@ def _overridden(recipe: DictConfig, override: Override) -> DictConfig:
         layer = typed(tree, Recipe, text)["variants"][number]
         both = list(recipe.variants)
         both[number] = parse(text, lambda: OmegaConf.merge(both[number], layer))
-        recipe = OmegaConf.merge(recipe, {"variants": both})  # type: ignore[assignment]
-        return recipe
+        recipe.merge_with({"variants": both})
+        return
     layer = OmegaConf.create(typed(nested(path, value), Recipe, text))
-    return parse(text, lambda: OmegaConf.merge(recipe, layer))
+    parse(text, lambda: recipe.merge_with(layer))
 
 
 def _check_names(recipe: DictConfig, override: Override):

@@ -131,6 +131,17 @@ def test_rows_over_iterations_are_drawn_as_lines(run):
     assert pictures(page) == ["Scores against refinement iterations"]
 
 
+def test_a_curve_may_go_on_from_the_last_validation(run, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    logs = {"CE": "ce.log", "EISL": "ce.log"}
+    one, other = (
+        read_run(run_folder(tmp_path / start, curves=logs, curve_start=start))
+        for start in ("best", "last")
+    )
+    assert "each stage from the last of the one before" in pictures(report([other]))[-1]
+    assert pictures(report([one]))[-1] != pictures(report([other]))[-1]
+
+
 def test_several_runs(run):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     other = run._replace(title="Other", rows=[row("CE", "repeat:0.1"), row("EISL", "repeat:0.1")])

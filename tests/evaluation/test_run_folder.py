@@ -45,6 +45,7 @@ def test_paths_may_be_absolute(tmp_path):
         ({"commands": ["train"]}, r"commands must be a list of \[stage, shell command\]"),
         ({"commands": [["train", 1]]}, "commands must be"),
         ({"systems": {"CE": 1}}, "systems must be an object of names and files"),
+        ({"curve_start": "first"}, 'curve_start must be one of best, last, not "first"'),
         ({"curves": "ce.log"}, 'curves must be an object of names and files, not "ce.log"'),
         ({"reference": ""}, "systems need a reference"),
         ({"source": "short.txt"}, "ref.txt: 3 lines for the 1 of .*short.txt"),

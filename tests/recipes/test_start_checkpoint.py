@@ -29,3 +29,21 @@ def test_scores_are_of_the_best_one():
     stages = build(load(str(SMOKE), ["train.eisl.start_checkpoint=last"]))
     (stage,) = (each for each in stages if each.name == "generate_ce")
     assert folder("ce") / "checkpoint_best.pt" in stage.commands[0]
+
+
+def score_of(*overrides):
+    (stage,) = (each for each in build(load(str(SMOKE), overrides)) if each.name == "score")
+    (curve,) = (line for line in stage.commands if "curve" in line)
+    return dict(stage.files)["report.json"], curve[curve.index("--start") + 1], stage
+
+
+def test_pictures_and_settings_say_from_where():
+    """A curve goes on from the validation that the training went on from."""
+    report, start, _ = score_of()
+    assert start == "best" and "curve_start" not in report and report["curves"]
+    report, start, _ = score_of("train.eisl.start_checkpoint=last")
+    assert start == report["curve_start"] == "last" and report["curves"]
+    assert report["settings"]["training eisl"].endswith("(from the last checkpoint of ce)")
+    third = "train={third: {system: X, start: eisl, flags: {criterion: cross_entropy}}}"
+    report, start, _ = score_of(f"+{third}", "train.eisl.start_checkpoint=last")
+    assert start == "zero" and not report["curves"]

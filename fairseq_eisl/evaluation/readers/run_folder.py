@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 from ...common.files import read_lines
 from ...common.rows import Row, read_table
 from ...common.run_files import (
+    CURVE_STARTS,
     NEEDED_COLUMNS,
     REPORT,
     REPORT_KEYS,
@@ -28,7 +29,7 @@ class Run(NamedTuple):
     commands: stage and shell command. source, reference: sentences. systems: the
     hypotheses of each system, as many as there are references. tests: rows of ``significance``.
     folder: the name of its folder, without those above. trials: settings that were tried on the
-    validation set.
+    validation set. curve_start: which validation of the stage before a curve goes on from.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Run(NamedTuple):
     tests: List[Row]
     folder: str = ""
     trials: Sequence[Row] = ()
+    curve_start: str = "best"
 
 
 def read_run(folder: str, plain_words: bool = False) -> Run:
@@ -94,6 +96,7 @@ def read_run(folder: str, plain_words: bool = False) -> Run:
         tests=read_tests(tests) if os.path.exists(tests) else [],
         folder=os.path.basename(os.path.abspath(folder)),
         trials=read_table(trials, TRIAL_COLUMNS) if os.path.exists(trials) else [],
+        curve_start=about.get("curve_start", "best"),
     )
 
 
@@ -135,6 +138,7 @@ _CHECKS = {
     **dict.fromkeys(("systems", "curves"), _is_texts),
     "settings": lambda value: isinstance(value, dict),
     "commands": _is_commands,
+    "curve_start": lambda value: value in CURVE_STARTS,
 }
 _KINDS = {
     "title": "a text",
@@ -142,6 +146,7 @@ _KINDS = {
     **dict.fromkeys(("systems", "curves"), "an object of names and files"),
     "settings": "an object of names and values",
     "commands": "a list of [stage, shell command]",
+    "curve_start": f"one of {', '.join(CURVE_STARTS)}",
 }
 
 

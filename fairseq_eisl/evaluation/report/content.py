@@ -178,8 +178,9 @@ def _pictures(run: Run) -> List[_Picture]:
             (caption, lambda path: draw_content_style(content_style(run.rows, run.tests), path))
         )
     if run.curves:
-        caption = "Validation BLEU during training, each stage from the best of the one before"
-        pictures.append((caption, lambda path: training_curve(run.curves, path)))
+        start = run.curve_start
+        caption = f"Validation BLEU during training, each stage from the {start} of the one before"
+        pictures.append((caption, lambda path: training_curve(run.curves, path, start)))
     return pictures
 
 

@@ -48,8 +48,7 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
     by_system = {log.system: log.training for log in logs}
     names = list(by_system.values())
     curves = {system: folder(name) / "log" for system, name in by_system.items()}
-    # One after the other, or each from the same start: then the updates begin at zero.
-    chain = all(recipe.train[b].start == a for a, b in zip(names, names[1:]))
+    start = _curve_start(recipe, names)
     data = recipe.data
     report: Dict[str, Any] = {  # the keys of run_files.Report
         "title": recipe.title,
@@ -60,7 +59,8 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
         if data.shown_reference
         else _reference(recipe),
         "systems": {log.system: log.log for log in _firsts(logs)},
-        "curves": curves if chain else {},
+        "curves": {} if start == "zero" else curves,
+        **({"curve_start": start} if start == "last" else {}),
     }
     files: List[Tuple[str, Any]] = [(REPORT, report)]
     published = _published(recipe, names)
@@ -70,7 +70,7 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
         files.append((TRIALS, _table(list(recipe.tried))))
     tests = _tests(recipe, logs)
     commands = [_row(recipe, log) for log in logs]
-    commands.append(_curve(recipe, curves, chain))
+    commands.append(_curve(recipe, curves, start))
     commands += [*tests, *_pictures(recipe, bool(tests)), _page(published is not None)]
     needs = dict.fromkeys(["prepare", *names, *judges(recipe), *(log.stage for log in logs)])
     return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
@@ -123,10 +123,20 @@ def _value(text: str) -> Word:
     return text
 
 
-def _curve(recipe: DictConfig, curves: Dict[str, Deferred], chain: bool) -> List[Word]:
+def _curve_start(recipe: DictConfig, names: List[str]) -> str:
+    """Where curves begin: behind the best or the last validation of the training before, or, where
+    they do not all begin there, at zero."""
+    later = [recipe.train[name] for name in names[1:]]
+    if [training.start for training in later] != names[:-1]:
+        return "zero"
+    ways = {training.start_checkpoint.name for training in later} or {"best"}
+    return ways.pop() if len(ways) == 1 else "zero"
+
+
+def _curve(recipe: DictConfig, curves: Dict[str, Deferred], start: str) -> List[Word]:
     """The command that draws the trainings' validation scores."""
     command = [*_EVALUATE, "curve", "--log", *(f"{name}=" + log for name, log in curves.items())]
-    command += ["--out", OUT / "curve.png", "--start", "best" if chain else "zero"]
+    command += ["--out", OUT / "curve.png", "--start", start]
     return [*command, f"--title={recipe.title}"]
 
 
@@ -212,7 +222,8 @@ def _settings(recipe: DictConfig) -> Dict[str, Any]:
     found["test set"] = recipe.data.test_set
     for name, training in recipe.train.items():
         flags = " ".join(words(noise_flags(recipe, name), training.flags))
-        found[f"training {name}"] = flags + (f" (from {training.start})" if training.start else "")
+        start = f"the {training.start_checkpoint.name} checkpoint of {training.start}"
+        found[f"training {name}"] = flags + (f" (from {start})" if training.start else "")
     return {key: value for key, value in found.items() if value is not None}
 
 
