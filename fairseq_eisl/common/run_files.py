@@ -43,7 +43,7 @@ class Report(TypedDict, total=False):
     curves: Dict[str, str]
     """The training log of each."""
     curve_start: str
-    """Which validation of the one before a curve goes on from: best (if nothing is said) or last."""
+    """Which validation of the one before a curve goes on from: best (unless it is said) or last."""
 
 
 CURVE_STARTS = ("best", "last")
