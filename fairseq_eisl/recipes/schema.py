@@ -13,6 +13,7 @@ from ..common.checkout import ROOT
 from ..common.run_files import ROW_COLUMNS
 from .checks import check
 from .errors import RecipeError
+from .layers import lay
 from .recipe import (
     Corpus,
     Device,
@@ -66,7 +67,7 @@ def load(path: str, overrides: Sequence[str] = ()) -> DictConfig:
     """
     recipe = OmegaConf.structured(Recipe)
     for where, layer in _with_bases(path, []):
-        parse(where, lambda: recipe.merge_with(layer))  # noqa: B023
+        parse(where, lambda: lay(recipe, layer))  # noqa: B023
     changed = {}
     content = OmegaConf.to_container(recipe)
     for text in overrides:
@@ -160,7 +161,7 @@ def _with_bases(path: str, below: List[str], found: Optional[Dict[str, tuple]] =
         raise RecipeError(f"{path}: a recipe is a mapping of keys to values")
     for base in _bases(path, content.pop("base", None)):
         _with_bases(os.path.join(os.path.dirname(path), base), [*below, path], found)
-    found[real] = path, OmegaConf.create(typed(content, Recipe, path))
+    found[real] = path, typed(content, Recipe, path)
     return list(found.values())
 
 
@@ -201,11 +202,10 @@ def _put(recipe: DictConfig, override: Override):
             tree = {"variants": [{} for _ in range(number)] + [nested(path[2:], value)]}
         layer = typed(tree, Recipe, text)["variants"][number]
         both = list(recipe.variants)
-        both[number] = parse(text, lambda: OmegaConf.merge(both[number], layer))
+        parse(text, lambda: lay(both[number], layer))
         recipe.merge_with({"variants": both})
         return
-    layer = OmegaConf.create(typed(nested(path, value), Recipe, text))
-    parse(text, lambda: recipe.merge_with(layer))
+    parse(text, lambda: lay(recipe, typed(nested(path, value), Recipe, text)))
 
 
 def _check_names(recipe: DictConfig, override: Override):

@@ -27,6 +27,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from ..common.run_files import UNTUNED
 from .cell_names import cell_names
+from .layers import lay
 from .runner import as_text
 from .schema import ROOT, RecipeError, as_override, load, parse
 from .typed import plain, typed
@@ -87,8 +88,9 @@ def load_sweep(
         assert isinstance(merged, DictConfig)
         sweep = merged
     else:
-        layer = OmegaConf.create(typed(_read(path), Sweep, path))
-        sweep = parse(path, lambda: OmegaConf.merge(OmegaConf.structured(Sweep), layer))
+        sweep = OmegaConf.structured(Sweep)
+        layer = typed(_read(path), Sweep, path)
+        parse(path, lambda: lay(sweep, layer))
     sweep.overrides += list(overrides)
     for key, values in given.items():
         sweep.axes.pop(key, None)

@@ -8,11 +8,23 @@ from .errors import RecipeError
 from .yaml_text import Plain, flag_value, is_null, parse_yaml
 
 
+class _Taken:
+    """See :data:`TAKEN`."""
+
+    def __repr__(self) -> str:
+        return "null"
+
+
+TAKEN = _Taken()
+"""What ``null`` becomes where a mapping, or a part of one, is to be no longer there."""
+
+
 def typed(tree: Any, kind: Any, where: str, key: str = "", values: str = "") -> Any:
     """``tree`` with text as text, and with numbers and switches where ``kind`` has flags.
 
-    ``values``: what the mapping that ``kind`` is holds, "flags", "texts" or anything. Raises
-    RecipeError, one line of ``where`` and key, where another shape is needed.
+    ``values``: what the mapping that ``kind`` is holds, "flags", "texts" or anything. ``null`` is
+    ``TAKEN`` for a mapping, and for a part of one that holds other things than flags or texts.
+    Raises RecipeError, one line of ``where`` and key, where another shape is needed.
     """
     kind, optional = _without_none(kind)
     origin = getattr(kind, "__origin__", None)
@@ -29,10 +41,13 @@ def typed(tree: Any, kind: Any, where: str, key: str = "", values: str = "") -> 
         }
     if origin is dict:
         if is_null(tree):
-            return {}
+            return TAKEN if tree else {}
         _need(tree, dict, where, key, "a mapping of names to values is needed")
-        if is_dataclass(inner[1]):
-            return {k: typed(v, inner[1], where, _below(key, k)) for k, v in tree.items()}
+        if inner[1] is not Any:
+            return {
+                k: TAKEN if v and is_null(v) else typed(v, inner[1], where, _below(key, k))
+                for k, v in tree.items()
+            }
         return {name: _value(value, values) for name, value in tree.items()}
     if origin is list:
         if is_null(tree):
