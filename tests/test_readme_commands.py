@@ -39,6 +39,7 @@ BLOCKS = list(
 # Blocks that CI runs otherwise, and how.
 ELSEWHERE = {
     "pip install": "the environment of every CI run is made by these commands, see common.sh",
+    "pip wheel": "tests/test_wheel.py builds it, from a copy of the checkout",
 }
 PYTHON = f"""#!{sys.executable}
 import importlib.util, os, sys
