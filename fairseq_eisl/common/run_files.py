@@ -46,5 +46,7 @@ class Report(TypedDict, total=False):
     """Which validation of the one before a curve goes on from: best (unless it is said) or last."""
 
 
+MOST_SYSTEMS = 14
+"""Of one picture: so many colours are told apart."""
 CURVE_STARTS = ("best", "last")
 REPORT_KEYS = tuple(Report.__annotations__)

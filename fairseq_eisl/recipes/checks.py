@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Set
 
 from omegaconf import DictConfig, OmegaConf
 
-from ..common.run_files import ROW_COLUMNS
+from ..common.run_files import MOST_SYSTEMS, ROW_COLUMNS
 from ..evaluation.metrics.registry import registered
 from .data_checks import check_data
 from .errors import RecipeError
@@ -115,6 +115,9 @@ def _check_numbers(recipe: DictConfig):
 def _check_trainings(recipe: DictConfig):
     if not recipe.train:
         yield "train", "at least one training is needed"
+    scored = [name for name, training in recipe.train.items() if training.system is not None]
+    if len(scored) > MOST_SYSTEMS:
+        yield "train", f"{len(scored)} systems, at most {MOST_SYSTEMS} have a colour in pictures"
     for name, training in recipe.train.items():
         key = f"train.{name}"
         if not re.fullmatch(r"[A-Za-z]\w*", str(name), re.ASCII):

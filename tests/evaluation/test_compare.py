@@ -48,7 +48,7 @@ def test_an_undefined_value_is_no_zero(tmp_path, figures):
     "rows, message",
     [
         ([row(s, f"n{i}") for i in range(21) for s in ("CE", "EISL")], "42 bars"),
-        ([row(f"system {i}") for i in range(8)], "8 systems, at most 7"),
+        ([row(f"system {i}") for i in range(15)], "15 systems, at most 14"),
     ],
 )
 def test_too_much_for_one_picture(tmp_path, rows, message):

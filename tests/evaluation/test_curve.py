@@ -1,5 +1,7 @@
 import pytest
 
+from fairseq_eisl.common.run_files import MOST_SYSTEMS
+from fairseq_eisl.evaluation.figures.canvas import COLOURS, MARKERS
 from fairseq_eisl.evaluation.figures.curve import training_curve
 from fairseq_eisl.evaluation.readers.training_log import Curve
 
@@ -50,3 +52,15 @@ def test_wrong_curves(tmp_path):
         training_curve(CURVES["dense"], path, start="first")
     with pytest.raises(ValueError, match="8 curves"):
         training_curve({str(i): Curve([1], [1.0]) for i in range(8)}, path)
+
+
+def test_as_many_trainings_as_a_recipe_may_have(tmp_path):
+    """Of ten rivals there are ten curves, each with a look of its own."""
+    systems = [f"system {i}" for i in range(MOST_SYSTEMS)]
+    training_curve(
+        {name: Curve([1, 2], [3.0, 4.0]) for name in systems}, f"{tmp_path}/x.png", "zero"
+    )
+    assert len(set(COLOURS)) == len(set(MARKERS)) == MOST_SYSTEMS
+    with pytest.raises(ValueError, match="15 curves, at most 14"):
+        more = {name: Curve([1, 2], [3.0, 4.0]) for name in [*systems, "x"]}
+        training_curve(more, f"{tmp_path}/y.png", "zero")

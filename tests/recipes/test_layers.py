@@ -78,6 +78,10 @@ def test_a_key_without_a_value_takes_nothing_away(above):
         (["train.ce=null", "tune=null"], "train.eisl.start: 'ce' is no other training"),
         (["train.esil=null"], "no training esil; did you mean eisl?"),
         (["train.eisl='null'"], "train.eisl: a mapping of keys to values is needed, not 'null'"),
+        (
+            [f"+train.s{i}={{system: S{i}, start: ce}}" for i in range(13)],
+            "train: 15 systems, at most 14 have a colour",
+        ),
         (["train=null"], "train: at least one training is needed"),
     ],
 )

@@ -9,13 +9,19 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...common.files import whole_file
 from ...common.matplotlib_check import why_no_pictures
+from ...common.run_files import MOST_SYSTEMS
 from ..short_names import columns_of, glossary, shown
 
 _LOG = logging.getLogger(__name__)
 EXTENSIONS = (".png", ".svg")
-# Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey.
-COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-MARKERS = "os^Dv<>"
+# Okabe and Ito's palette: told apart by the colour-blind, and by lightness in grey. Then, with
+# markers of their own, colours that are told apart less well, from Tol's muted one.
+COLOURS = (
+    *("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000"),
+    *("#CC6677", "#999933", "#6699CC", "#44AA99", "#DDCC77", "#AA4499", "#888888"),
+)
+assert len(COLOURS) == MOST_SYSTEMS
+MARKERS = "os^Dv<>PX*hdp8"
 _STYLE: Dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
