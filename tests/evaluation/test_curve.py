@@ -50,8 +50,6 @@ def test_wrong_curves(tmp_path):
         training_curve({}, path)
     with pytest.raises(ValueError, match="best, last, zero, not 'first'"):
         training_curve(CURVES["dense"], path, start="first")
-    with pytest.raises(ValueError, match="8 curves"):
-        training_curve({str(i): Curve([1], [1.0]) for i in range(8)}, path)
 
 
 def test_as_many_trainings_as_a_recipe_may_have(tmp_path):
