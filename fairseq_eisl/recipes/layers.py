@@ -15,13 +15,15 @@ def lay(config: DictConfig, tree: Dict[str, Any]):
 
 def _rest(config: Any, tree: Dict[str, Any]) -> Dict[str, Any]:
     """``tree`` without what it takes away, which is taken."""
-    rest = {}
+    rest: Dict[str, Any] = {}
     for key, value in tree.items():
         if value is TAKEN:
             _take(config, key)
         elif isinstance(value, dict):
             there = isinstance(config, DictConfig) and key in config
             rest[key] = _rest(config[key] if there else None, value)
+        elif isinstance(value, list):  # it takes the place of another as a whole
+            rest[key] = [_rest(None, v) if isinstance(v, dict) else v for v in value]
         else:
             rest[key] = value
     return rest

@@ -53,6 +53,10 @@ def test_flags(above):
     assert not recipe.generate and not recipe.train.eisl.flags and recipe.train.eisl.start == "ce"
     assert recipe.flags == {"x": 1} and recipe.train.ce.flags.criterion == "cross_entropy"
     assert above("flags: {x: null}").flags == {"x": None}
+    recipe = above("variants: [{columns: {way: three}, flags: null}]")
+    assert len(recipe.variants) == 1 and not recipe.variants[0].flags
+    recipe = above("", "variants.0={flags: null}")
+    assert not recipe.variants[0].flags and recipe.variants[0].columns == {"way": "one"}
     recipe = above("", "variants.0.flags=null")
     assert not recipe.variants[0].flags and recipe.variants[0].columns == {"way": "one"}
 
