@@ -245,7 +245,7 @@ def test_adapters_are_trained_alone(trainer):
         ({"eval_packing": True}, "eval_packing=True"),
         ({"padding_free": True}, "padding_free=True"),
         ({"loss_type": "dft"}, "loss_type='dft'"),
-        ({"ngram": [0.5]}, "ngram: ngrams must be one or more integers"),
+        ({"ngram": [0.5]}, "^ngram must be one or more integers, not"),
     ],
 )
 def test_what_does_not_fit_is_refused(trainer, changes, message):

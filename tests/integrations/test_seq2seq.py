@@ -330,9 +330,9 @@ def test_noise_belongs_to_a_sentence_and_an_update():
 # -- what is refused -----------------------------------------------------------------------
 
 WRONG = [
-    ({"ngram": []}, ["ngram:", "one or more"]),
+    ({"ngram": []}, ["ngram must be", "one or more"]),
     ({"ngram": [1, 2], "ngram_weight": [1.0]}, ["ngram_weight", "2 ngrams"]),
-    ({"position_selection": "best"}, ["position_selection", "'best'", "gumbel, softmax"]),
+    ({"position_selection": "best"}, ["position_selection='best' is unknown", "gumbel, softmax"]),
     ({"gumbel_temperature": 0.0}, ["gumbel_temperature", "above 0", "0.0"]),
     ({"log_prob_floor": 1.0}, ["log_prob_floor", "below 0", "1.0"]),
     ({"ngram_factor": -1.0}, ["ngram_factor", "0 or above", "-1.0"]),

@@ -110,4 +110,6 @@ def loss_options(args: EISLArguments) -> EISLOptions:
     except ValueError as err:
         option = str(err).replace("=", " ").split()[0]
         argument = _ARGUMENTS.get(option, option)
-        raise ValueError(f"{argument}: {str(err).replace(option, argument, 1)}") from None
+        text = str(err).replace(option, argument, 1)
+        text = text if text.startswith(argument) else f"{argument}: {text}"
+        raise ValueError(text) from None
