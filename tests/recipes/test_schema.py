@@ -68,7 +68,7 @@ WRONG = [
     ("a: [", "no YAML"),
     ("- a", "a recipe is a mapping"),
     # From here on fairseq's own parsers and this package's checks speak.
-    ("noise: repaet:0.5", "noise: --target-noise: 'repaet:0.5' in"),
+    ("noise: repaet:0.5", "'repaet:0.5' is no known noise; did you mean repeat?"),
     ("noise: repeat:1.5", "noise: --target-noise"),
     ("train: {eisl: {flags: {criterion: eisel}}}", "invalid choice: 'eisel' (choose from"),
     ("train: {eisl: {flags: {ngrams: '1'}}}", "train.eisl.flags.ngrams: --ngrams is no flag"),
