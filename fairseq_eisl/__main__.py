@@ -7,7 +7,7 @@ import sys
 from typing import List, Optional
 
 from . import __version__
-from .common.checkout import GET_FAIRSEQ
+from .common.get_fairseq import GET_FAIRSEQ
 from .common.output import program, run_command
 
 DESCRIPTION = """\

@@ -13,9 +13,6 @@ ROOT = _SHARE if INSTALLED else os.path.dirname(PACKAGE)
 """What recipes need besides the package (configs, scripts/prepare, scripts/lib, the toy corpus) is
 below it, at the paths of the checkout."""
 
-GET_FAIRSEQ = 'pip install "fairseq-eisl[fairseq-deps]" && pip install --no-deps ve-fairseq'
-"""The commands that install it, without the torchaudio that it asks for and texts do not need."""
-
 
 def beside(path: str) -> str:
     """The place of a file of the checkout, of the package or beside it.

@@ -8,7 +8,7 @@ from typing import Dict, List, Sequence, Tuple
 
 from omegaconf import DictConfig
 
-from ..common.checkout import GET_FAIRSEQ
+from ..common.get_fairseq import GET_FAIRSEQ
 from .commands import build
 from .errors import RecipeError
 from .flag_places import place
