@@ -22,8 +22,11 @@ NAT, CMLM = "nonautoregressive_transformer", "cmlm_transformer"
 TRUNCATION = [
     *("--truncation-window", "60", "--truncation-warmup", "40", "--truncation-interval", "20"),
 ]
+CLEAN_TEXT = ["--clean-text", "{bin}/valid.en-de.de"]
 RIVALS = {
     "token_weighted": ("transformer", ["--token-weighting", "tailr"]),
+    "token_weighted clean text": ("transformer", ["--token-weighting", "none", *CLEAN_TEXT]),
+    "eisl clean text": ("transformer", ["--ngram", "1,2", *CLEAN_TEXT]),
     "token_weighted slots": (CMLM, ["--token-weighting", "convex", "--ce-factor", "0.1"]),
     "bag_of_ngrams": (NAT, ["--bag-factor", "0.9", "--ce-factor", "0.1"]),
     "policy_gradient": ("transformer", ["--pg-samples", "2", "--ce-factor", "0.3"]),
@@ -38,8 +41,9 @@ RIVALS = {
 each_rival = pytest.mark.parametrize("rival", RIVALS)
 
 
-def flags_of(rival):
+def flags_of(rival, toy):
     arch, flags = RIVALS[rival]
+    flags = [flag.format(bin=toy.bin) for flag in flags]
     task = NAT_TASK if arch in NAT_ARCHS else ["--task", "noisy_translation"]
     return [*task, "--criterion", rival.split()[0], *flags, "--target-noise", "repeat:0.3", *LOG]
 
@@ -60,7 +64,7 @@ def cross_entropy(toy, tmp_path_factory):
 
 @each_rival
 def test_it_goes_on_from_cross_entropy_and_resumes(toy, cross_entropy, tmp_path, rival):
-    arch, flags = RIVALS[rival][0], flags_of(rival)
+    arch, flags = RIVALS[rival][0], flags_of(rival, toy)
     start = ["--finetune-from-model", str(cross_entropy[arch]), "--max-epoch", "1"]
     saving = ["--save-interval-updates", "5", "--no-epoch-checkpoints"]
     output = ok(train(toy.bin, tmp_path / "whole", *flags, *start, *saving, arch=arch))
@@ -102,7 +106,7 @@ def print_parameters():
 @each_rival
 def test_two_workers_have_one_model_and_it_is_that_of_one(toy, tmp_path, rival):
     """One worker with --update-freq 2 sees the same sentences in an update."""
-    arch, flags = RIVALS[rival][0], flags_of(rival)
+    arch, flags = RIVALS[rival][0], flags_of(rival, toy)
     flags = [
         *(str(toy.bin), "--user-dir", USER_DIR, *TRAINING, *LANGUAGES, *flags, "--no-save"),
         *("--arch", arch, *{**ARCHS, **NAT_ARCHS}[arch], "--max-epoch", "1", "--dropout", "0"),

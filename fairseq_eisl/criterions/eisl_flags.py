@@ -11,6 +11,8 @@ from .candidate_flags import (
     CandidateCriterionConfig,
     check_choices,
 )
+from .clean_text import FLAGS as CLEAN_TEXT_FLAGS
+from .clean_text import CleanTextConfig, check_clean_text_flags
 from .idle_flags import FlagGroups
 
 OUTPUT_LAYERS = ("auto", "whole", "blocks")
@@ -36,6 +38,7 @@ FLAG_GROUPS = FlagGroups(
         "log_prob_floor",
         "ngram_sum",
         "ngram_units",
+        *CLEAN_TEXT_FLAGS,
     ),
     autoregressive=("output_layer",),
     slots=("eisl_special",),
@@ -85,7 +88,7 @@ class EISLLossConfig(FairseqDataclass):
 
 
 @dataclass
-class EISLCriterionConfig(EISLLossConfig, CandidateCriterionConfig):
+class EISLCriterionConfig(EISLLossConfig, CleanTextConfig, CandidateCriterionConfig):
     ngram_factor: float = field(default=1.0, metadata={"help": "factor of EISL in the loss"})
     ngram_units: ChoiceEnum(UNITS) = field(  # type: ignore[valid-type]
         default="pieces",
@@ -184,5 +187,12 @@ def check_flags(cfg: EISLCriterionConfig):
             ("eisl_compat", COMPATIBILITIES),
         ),
     )
-    if str(cfg.ngram_units) == "words" and str(cfg.eisl_compat) == "released":
+    check_clean_text_flags(cfg)
+    if str(cfg.eisl_compat) != "released":
+        return
+    if str(cfg.ngram_units) == "words":
         raise ValueError("--ngram-units words: --eisl-compat released knows pieces only")
+    if cfg.clean_text is not None:
+        raise ValueError(
+            f"--clean-text {cfg.clean_text}: to --eisl-compat released all n-grams count alike"
+        )

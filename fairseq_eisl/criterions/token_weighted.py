@@ -8,6 +8,8 @@ from fairseq.dataclass import ChoiceEnum
 from ..losses.token_weights import WEIGHTINGS, TokenWeighting, weighted_loss
 from .base import SequenceCriterion
 from .candidate_flags import SequenceCriterionConfig, check_choices
+from .clean_text import FLAGS as CLEAN_TEXT_FLAGS
+from .clean_text import IDLE_FLAGS, CleanTextConfig, TrainingWeights, check_clean_text_flags
 from .cross_entropy import own_log_probs_of
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
@@ -22,13 +24,14 @@ _NUMBERS = {
 
 
 @dataclass
-class TokenWeightedConfig(SequenceCriterionConfig):
+class TokenWeightedConfig(CleanTextConfig, SequenceCriterionConfig):
     token_weighting: ChoiceEnum(WEIGHTINGS) = field(  # type: ignore[valid-type]
         default="tailr",
         metadata={
             "help": "weight of a token of probability p: tailr (p / (g + (1 - g) p)), dft (p), "
             "mixce (e + (1 - e) p), gold (max(p, u)), error_norm (1 where the norm of "
-            "probabilities - target is small, else 0); or convex: -exp(k mean log p) a sentence"
+            "probabilities - target is small, else 0), none (1, as for --clean-text alone); or "
+            "convex: -exp(k mean log p) a sentence"
         },
     )
     tailr_gamma: float = field(
@@ -61,12 +64,17 @@ class TokenWeightedCriterion(SequenceCriterion):
     """
 
     flag_groups = FlagGroups(
-        sequence=("token_weighting", *(name for names in _NUMBERS.values() for name in names))
+        sequence=(
+            "token_weighting",
+            *(name for names in _NUMBERS.values() for name in names),
+            *CLEAN_TEXT_FLAGS,
+        )
     )
 
     def __init__(self, cfg, task):
         super().__init__(cfg, task)
         self.weighting = _weighting(cfg)
+        self.training_weights = None if cfg.clean_text is None else TrainingWeights(cfg, task)
 
     @classmethod
     def check_flags(cls, cfg):
@@ -74,9 +82,12 @@ class TokenWeightedCriterion(SequenceCriterion):
         super().check_flags(cfg)
         check_choices(cfg, [("token_weighting", WEIGHTINGS)])
         _weighting(cfg)
+        check_clean_text_flags(cfg)
 
     def idle_lines(self):
-        """Numbers of the other weightings."""
+        """Numbers of the other weightings, and of a text that is not there."""
+        if self.training_weights is None:
+            yield from self.given.lines(IDLE_FLAGS, "without --clean-text")
         kind = self.weighting.kind
         names = [n for other, names in _NUMBERS.items() if other != kind for n in names]
         yield from self.given.lines(names, f"with --token-weighting {kind}")
@@ -89,4 +100,7 @@ class TokenWeightedCriterion(SequenceCriterion):
         if output.slots is not None:
             mask = mask & output.slots.predicted
         own = own_log_probs_of(output.scores, output.targets, mask)
-        return weighted_loss(own, mask, self.weighting, values), {}
+        also = None
+        if self.training_weights is not None and self.training:
+            also = self.training_weights(output.targets).of_tokens()
+        return weighted_loss(own, mask, self.weighting, values, also), {}

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from .eisl_options import EISLOptions, check_reduction, reduce_sentences
 from .eisl_terms import EISLTerms, eisl_from_log_probs
 from .feature_log_probs import feature_log_probs
+from .ngram_weights import NGramWeights
 from .ngrams import check_mask, checked_ids
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
@@ -107,6 +108,7 @@ def eisl_loss(
     normalize: bool = True,
     reduction: str = "mean",
     word_starts: Optional[Tensor] = None,
+    ngram_weights: Optional[NGramWeights] = None,
     generator: Seeds = None,
     ignore_index: int = IGNORE_INDEX,
 ) -> Tensor:
@@ -142,6 +144,8 @@ def eisl_loss(
         reduction: ``mean`` or ``sum`` over sentences, or ``none`` for (B,).
         word_starts: (B, S) bool, True for target tokens that begin a word: n-grams that tear a
             word in pieces do not count (see :func:`fairseq_eisl.losses.ngrams.whole_words`).
+        ngram_weights: how much each n-gram counts in the mean over them, as
+            :class:`CleanTextWeights` finds it, say; all alike, if None.
         generator: source of the Gumbel noise: a ``torch.Generator``, or int64 seeds
             (B,), one a sentence, which make a sentence's noise independent of the
             batch it stands in.
@@ -167,9 +171,10 @@ def eisl_loss(
     """
     check_reduction(reduction)
     options = EISLOptions(ngrams, weights, selection, temperature, selection_on, floor, normalize)
-    masks: Dict[str, Any] = {"output_mask": output_mask, "word_starts": word_starts}
-    masks["target_mask"] = _not_ignored(targets, target_mask, ignore_index)
-    terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
+    given: Dict[str, Any] = {"output_mask": output_mask, "word_starts": word_starts}
+    given.update(ngram_weights=ngram_weights, options=options, generator=generator)
+    given["target_mask"] = _not_ignored(targets, target_mask, ignore_index)
+    terms = eisl_logit_terms(logits, targets, **given)
     return reduce_sentences(terms.total(), reduction)
 
 
@@ -206,12 +211,14 @@ class EISLLoss(nn.Module):
         target_mask: Optional[Tensor] = None,
         generator: Seeds = None,
         word_starts: Optional[Tensor] = None,
+        ngram_weights: Optional[NGramWeights] = None,
     ) -> Tensor:
         """Shapes and result as :func:`eisl_loss`."""
         options = self.options if self.training else self.options.without_noise()
-        masks: Dict[str, Any] = {"output_mask": output_mask, "word_starts": word_starts}
-        masks["target_mask"] = _not_ignored(targets, target_mask, self.ignore_index)
-        terms = eisl_logit_terms(logits, targets, **masks, options=options, generator=generator)
+        given: Dict[str, Any] = {"output_mask": output_mask, "word_starts": word_starts}
+        given.update(ngram_weights=ngram_weights, options=options, generator=generator)
+        given["target_mask"] = _not_ignored(targets, target_mask, self.ignore_index)
+        terms = eisl_logit_terms(logits, targets, **given)
         return reduce_sentences(terms.total(), self.reduction)
 
     def extra_repr(self) -> str:

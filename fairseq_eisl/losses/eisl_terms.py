@@ -12,6 +12,7 @@ from torch import Tensor
 
 from . import random_numbers
 from .eisl_options import DEFAULTS, EISLOptions
+from .ngram_weights import NGramWeights, check_ngram_weights
 from .ngrams import (
     check_mask,
     checked_ids,
@@ -82,6 +83,8 @@ class Sentences(NamedTuple):
     """(B,) int64 of the Gumbel noise."""
     word_starts: Optional[Tensor] = None
     """(B, S) bool, as of :func:`word_beginnings`; only n-grams that tear no word count."""
+    ngram_weights: Optional[NGramWeights] = None
+    """How much n-grams count; all alike, if None."""
 
     def rows(self, rows: slice) -> "Sentences":
         """Some of them."""
@@ -92,6 +95,7 @@ class Sentences(NamedTuple):
             learned=None if self.learned is None else self.learned[rows],
             seeds=None if self.seeds is None else self.seeds[rows],
             word_starts=None if self.word_starts is None else self.word_starts[rows],
+            ngram_weights=None if self.ngram_weights is None else self.ngram_weights.rows(rows),
         )
 
 
@@ -103,8 +107,8 @@ def eisl_from_ngram_log_probs(
     output_length: Tensor,
     target_mask: Optional[Tensor] = None,
     options: EISLOptions = DEFAULTS,
-    learned: Optional[Tensor] = None,
     word_starts: Optional[Tensor] = None,
+    ngram_weights: Optional[NGramWeights] = None,
     generator: Seeds = None,
 ) -> EISLTerms:
     """EISL of models whose n-grams are no products of neighbouring positions.
@@ -122,10 +126,9 @@ def eisl_from_ngram_log_probs(
         target_mask: (B, S) bool, True for real tokens; all, if None.
         options: orders, their weights, position selection. Log-probabilities of n-grams
             below ``n * options.floor`` are raised to it, and get no gradient.
-        learned: (B, S) bool; only n-grams that hold at least one such target token count.
-            All tokens, if None.
         word_starts: (B, S) bool, the target tokens that begin a word: only n-grams that tear no
             word in pieces count (see :func:`fairseq_eisl.losses.ngrams.whole_words`).
+        ngram_weights: how much each n-gram counts in the mean over them; alike, if None.
         generator: of the Gumbel noise, as for :func:`eisl_loss`.
 
     Raises:
@@ -147,8 +150,8 @@ def eisl_from_ngram_log_probs(
         output_length=output_length,
         target_mask=target_mask,
         options=options,
-        learned=learned,
         word_starts=word_starts,
+        ngram_weights=ngram_weights,
         generator=generator,
     )
     with torch.autocast(targets.device.type, enabled=False):
@@ -162,15 +165,17 @@ def checked_sentences(
     output_length: Tensor,
     target_mask: Optional[Tensor] = None,
     options: EISLOptions = DEFAULTS,
-    learned: Optional[Tensor] = None,
     word_starts: Optional[Tensor] = None,
+    ngram_weights: Optional[NGramWeights] = None,
     generator: Seeds = None,
 ) -> Sentences:
     """The arguments of :func:`eisl_from_ngram_log_probs` for a batch of this size, checked."""
     targets, target_mask = checked_ids("targets", targets, target_mask, batch)
     seeds = noise_seeds(options, generator, batch, targets.device)
     starts = _starts(word_starts, target_mask)
-    return Sentences(targets, target_mask, output_length, learned, seeds, starts)
+    shape = batch, targets.size(1)
+    weights = check_ngram_weights(ngram_weights, shape, targets.device)
+    return Sentences(targets, target_mask, output_length, None, seeds, starts, weights)
 
 
 def ngram_terms(
@@ -194,8 +199,8 @@ def eisl_from_log_probs(
     output_mask: Optional[Tensor] = None,
     target_mask: Optional[Tensor] = None,
     options: EISLOptions = DEFAULTS,
-    learned: Optional[Tensor] = None,
     word_starts: Optional[Tensor] = None,
+    ngram_weights: Optional[NGramWeights] = None,
     generator: Seeds = None,
 ) -> EISLTerms:
     """EISL of the log-probabilities of target tokens at output positions.
@@ -207,10 +212,9 @@ def eisl_from_log_probs(
         output_mask: (B, T) bool, True for real positions; all, if None.
         target_mask: (B, S) bool, True for real tokens; all, if None.
         options: as of :func:`eisl_loss`.
-        learned: (B, S) bool; only n-grams that hold at least one such target token count.
-            All tokens, if None.
         word_starts: (B, S) bool, the target tokens that begin a word: only n-grams that tear no
             word in pieces count (see :func:`fairseq_eisl.losses.ngrams.whole_words`).
+        ngram_weights: how much each n-gram counts in the mean over them; alike, if None.
         generator: of the Gumbel noise, as for :func:`eisl_loss`.
 
     Raises:
@@ -234,8 +238,8 @@ def eisl_from_log_probs(
         output_length=longest_run(output_mask),
         target_mask=target_mask,
         options=options,
-        learned=learned,
         word_starts=word_starts,
+        ngram_weights=ngram_weights,
         generator=generator,
     )
     if targets.size(1) != length:
@@ -321,9 +325,17 @@ def _order_terms(
     if options.selection == COUNT:
         return _count_terms(order, sentences, options)
     found = select_for_order(order, sentences, options)
+    loss = -_mean((found.weights * found.scores).sum(1), order.n, found.grams, sentences)
     count = found.grams.sum(1).clamp(min=1)
-    loss = -(found.weights * found.scores).sum((1, 2)) / count
     return loss, found.entropy.masked_fill(~found.grams, 0.0).sum(1) / count
+
+
+def _mean(values: Tensor, n: int, grams: Tensor, sentences: Sentences) -> Tensor:
+    """(B,) mean of (B, S') values over the n-grams that count, each with its weight."""
+    values = values.masked_fill(~grams, 0.0)
+    if sentences.ngram_weights is not None:
+        values = values * sentences.ngram_weights.of_order(n).to(values.dtype)
+    return values.sum(1) / grams.sum(1).clamp(min=1)
 
 
 def _count_terms(
@@ -336,8 +348,8 @@ def _count_terms(
     real = places.unsqueeze(2) & grams.unsqueeze(1)
     often = multiplicity(sentences.targets, grams, n)
     logs, entropy = clipped_log_counts(log_probs.masked_fill(~real, 0.0), places, often)
-    logs = logs.masked_fill(~(grams & places.any(1, keepdim=True)), 0.0)
-    loss = -(logs / n if options.normalize else logs).sum(1) / count
+    logs = logs.masked_fill(~places.any(1, keepdim=True), 0.0)
+    loss = -_mean(logs / n if options.normalize else logs, n, grams, sentences)
     return loss, entropy.masked_fill(~grams, 0.0).sum(1) / count
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .eisl_options import DEFAULTS, EISLOptions
 from .eisl_terms import EISLTerms, Sentences, noise_seeds, token_terms
+from .ngram_weights import NGramWeights, check_ngram_weights
 from .ngrams import check_mask, checked_ids, longest_run, word_beginnings
 from .random_numbers import Seeds
 from .token_log_probs import token_log_probs
@@ -48,6 +49,8 @@ class Slots(NamedTuple):
     """bool, the target tokens that mark start and end."""
     word_starts: Optional[Tensor] = None
     """bool, the target tokens that begin a word: only n-grams that tear no word count."""
+    ngram_weights: Optional[NGramWeights] = None
+    """How much n-grams count; all alike, if None."""
 
 
 def slot_terms(
@@ -94,7 +97,7 @@ def slot_terms(
     if specials not in SPECIALS:
         raise ValueError(f"specials={specials!r} is unknown; choose from {', '.join(SPECIALS)}")
     slots = _checked(logits, slots)
-    targets, real, predicted, special, starts = slots
+    targets, real, predicted, special, starts, weights = slots
     words = real
     if specials == "anchor":
         words = real & ~(special & predicted)
@@ -108,6 +111,7 @@ def slot_terms(
         learned=learned,
         seeds=noise_seeds(options, generator, len(targets), logits.device),
         word_starts=starts,
+        ngram_weights=weights,
     )
 
     def parts(log_probs: Tensor, rows: slice) -> Tuple[Tensor, ...]:
@@ -144,7 +148,8 @@ def _checked(logits: Tensor, slots: Slots) -> Slots:
     if starts is not None:
         starts = check_mask("word_starts", starts, shape, logits.device)
         starts = word_beginnings(starts, ~real | special)
-    return Slots(targets, real, predicted=predicted, special=special, word_starts=starts)
+    weights = check_ngram_weights(slots.ngram_weights, shape, logits.device)
+    return Slots(targets, real, predicted, special, starts, weights)
 
 
 def pin_observed(log_probs: Tensor, targets: Tensor, predicted: Tensor, floor: float) -> Tensor:

@@ -1,6 +1,6 @@
 """Cross entropy whose tokens are weighted by how likely the model finds them.
 
-Each weight is a constant to the gradient. What they have in common: a token that the model gives
+Each weight is a constant to the gradient. What most have in common: a token that the model gives
 no chance, as one that noise has put into a target, teaches little or nothing.
 
 Sources: TaiLr (Ji et al., ICLR 2023, arXiv 2302.13344), the likelihood itself as weight (Wu et al.,
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .token_log_probs import token_log_probs
 
-WEIGHTINGS = ("tailr", "dft", "mixce", "gold", "error_norm", "convex")
+WEIGHTINGS = ("tailr", "dft", "mixce", "gold", "error_norm", "convex", "none")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class TokenWeighting:
     ``dft``: p. ``mixce``: e + (1 - e) p. ``gold``: max(p, u). ``error_norm``: 1 where the
     Euclidean norm of (probabilities - one-hot target) is below the threshold, else 0; the norm is
     between 0 and the square root of 2. ``convex``: the loss of a sentence is -exp(k mean log p).
+    ``none``: 1, plain cross entropy.
     """
 
     kind: str = "tailr"
@@ -101,6 +102,8 @@ def token_weights(
         return ratio.clamp(min=weighting.tailr_min)
     if weighting.kind == "dft":
         return p
+    if weighting.kind == "none":
+        return torch.ones_like(p)
     if weighting.kind == "mixce":
         return weighting.mixce_factor + (1 - weighting.mixce_factor) * p
     if weighting.kind == "gold":
@@ -110,7 +113,11 @@ def token_weights(
 
 
 def token_weighted_loss(
-    logits: Tensor, targets: Tensor, mask: Tensor, weighting: TokenWeighting
+    logits: Tensor,
+    targets: Tensor,
+    mask: Tensor,
+    weighting: TokenWeighting,
+    also: Optional[Tensor] = None,
 ) -> Tensor:
     """Weighted NLL per token of each sentence, or the convex function of its likelihood.
 
@@ -118,6 +125,7 @@ def token_weighted_loss(
         logits: (B, T, V), of which position t predicts ``targets[:, t]``.
         targets: (B, T) int64; anything where the mask is False.
         mask: (B, T) bool, the tokens that count.
+        also: (B, T) further weights, by which log-probabilities are multiplied.
 
     Returns:
         (B,) in nats (``convex``: between -1 and 0); a zero of the graph without tokens.
@@ -137,15 +145,22 @@ def token_weighted_loss(
             f"{tuple(logits.shape)}, {tuple(targets.shape)} and {tuple(mask.shape)}"
         )
     log_probs = own_log_probs(logits, targets, mask)
-    return weighted_loss(log_probs, mask, weighting, logits)
+    return weighted_loss(log_probs, mask, weighting, logits, also)
 
 
 def weighted_loss(
-    log_probs: Tensor, mask: Tensor, weighting: TokenWeighting, logits: Optional[Tensor] = None
+    log_probs: Tensor,
+    mask: Tensor,
+    weighting: TokenWeighting,
+    logits: Optional[Tensor] = None,
+    also: Optional[Tensor] = None,
 ) -> Tensor:
     """:func:`token_weighted_loss` of (B, T) log-probabilities of the targets, 0 where the mask is
     False. ``logits`` (or log-probabilities of all tokens): for ``error_norm`` alone."""
     count = mask.sum(1).clamp(min=1)
+    plain = log_probs.detach()
+    if also is not None:
+        log_probs = log_probs * also.to(log_probs.dtype)
     if weighting.kind == "convex":
         likelihood = (weighting.convex_power * log_probs.sum(1) / count).exp()
         # Without tokens there is no likelihood: 0, which is still attached to the graph.
@@ -154,6 +169,6 @@ def weighted_loss(
     if weighting.kind == "error_norm":
         if logits is None:
             raise ValueError("kind='error_norm' needs the logits of all tokens")
-        norms = error_norms(logits.detach(), log_probs.detach())
-    weights = token_weights(log_probs.detach(), weighting, norms)
+        norms = error_norms(logits.detach(), plain)
+    weights = token_weights(plain, weighting, norms)
     return -(weights * log_probs).masked_fill(~mask, 0.0).sum(1) / count

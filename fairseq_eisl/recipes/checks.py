@@ -8,16 +8,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..common.run_files import MOST_SYSTEMS, ROW_COLUMNS
 from ..evaluation.metrics.registry import registered
-from .data_checks import check_data
+from .data_checks import check_clean_text, check_data
 from .errors import RecipeError
 from .recipe import (
-    FILE_FLAGS,
     LM_PATH,
     NOISY_TASKS,
     REFINING_TASKS,
     Checkpoint,
     Corpus,
     Device,
+    files_of,
     flag_groups,
     generation_flags,
     judges,
@@ -137,17 +137,15 @@ def _check_trainings(recipe: DictConfig):
                 yield f"{key}.start_checkpoint", f"last: {what}"
         if training.corpus == Corpus.monolingual and not recipe.data.monolingual:
             yield f"{key}.corpus", "monolingual needs data.monolingual: true"
+        if training.clean_text is not None:
+            yield from check_clean_text(recipe, name)
         if training.corpus == Corpus.distilled and recipe.teacher in (None, name):
             yield f"{key}.corpus", "distilled needs teacher, the name of another training"
         if training.start is not None and training.weights is not None:
             yield key, "start and weights exclude each other"
         if training.weights is not None and not os.path.isfile(training.weights):
             yield f"{key}.weights", f"there is no file {training.weights}"
-        for flag in FILE_FLAGS:
-            path = training_flags(recipe, name).get(flag)
-            if path is not None and not os.path.isfile(str(path)):
-                place = f"{key}.flags" if flag in training.flags else "flags"
-                yield f"{place}.{flag}", f"there is no file {path}"
+        yield from _check_files(recipe, name)
         if training.generate and training.system is None:
             yield f"{key}.generate", "nothing decodes this training: it has no system"
     if recipe.teacher is not None and recipe.teacher not in recipe.train:
@@ -171,6 +169,16 @@ def _check_trainings(recipe: DictConfig):
     if not systems:
         yield "train", "no training has a system, so there is nothing to score"
     yield from _check_workers(recipe)
+
+
+def _check_files(recipe: DictConfig, name: str):
+    """What a training's flags name is there."""
+    for flag, files in files_of(training_flags(recipe, name)).items():
+        for file in files:
+            if not os.path.isfile(file):
+                own = flag in recipe.train[name].flags
+                place = f"train.{name}.flags" if own else "flags"
+                yield f"{place}.{flag}", f"there is no file {file}"
 
 
 def workers(launcher: Sequence[str], flags: Mapping[str, Any]) -> Optional[str]:

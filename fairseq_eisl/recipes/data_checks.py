@@ -8,7 +8,7 @@ from typing import Sequence
 from omegaconf import DictConfig
 
 from ..common.checkout import beside
-from .recipe import Pieces
+from .recipe import CleanText, Corpus, Pieces, training_flags
 
 SPLITS = ("train", "valid", "test")
 
@@ -114,3 +114,14 @@ def _check_files(data: DictConfig):
         if not os.path.isfile(path) or not os.path.getsize(path):
             yield "data.files", f"there is no file {path} (or an empty one)"
     yield from _check_pairs("data.files", data.files)
+
+
+def check_clean_text(recipe: DictConfig, name: str):
+    """(key, what is wrong) with the text that weighs a training's targets."""
+    training, key = recipe.train[name], f"train.{name}.clean_text"
+    if training.clean_text == CleanText.monolingual and not recipe.data.monolingual:
+        yield key, "monolingual needs data.monolingual: true"
+    if training.corpus == Corpus.monolingual:
+        yield key, "it weighs the targets of sentence pairs; corpus is monolingual"
+    if training_flags(recipe, name).get("clean-text") is not None:
+        yield key, "the flag clean-text says it as well; give one of them"

@@ -9,8 +9,13 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 NOISY_TASKS = ("noisy_translation", "noisy_translation_lev")
 """The tasks that noise their training targets."""
 NOISE_FLAGS = ("target-noise", "target-noise-seed", "target-noise-blank")
-FILE_FLAGS = ("init-weights", "hint-teacher")
-"""The flags of a training that name files, on whose content its results depend."""
+FILE_FLAGS = {
+    "init-weights": ("",),
+    "hint-teacher": ("",),
+    "clean-text": (".bin", ".idx"),
+}
+"""The flags of a training that name files, on whose content its results depend, and how the files'
+names go on behind what the flag says."""
 CHECKPOINT, TEXT = "checkpoint:", "text:"
 LM_PATH = "lm-path"
 """What values of ``score`` begin with that name a training's checkpoint, or a prepared file."""
@@ -50,6 +55,13 @@ class Checkpoint(Enum):
 
     best = 0
     last = 1
+
+
+class CleanText(Enum):
+    """What targets are weighed by: the monolingual text, or the targets of the validation set."""
+
+    monolingual = 0
+    validation = 1
 
 
 class Device(Enum):
@@ -107,6 +119,9 @@ class Training:
     """What it reads: parallel, monolingual, or distilled (a teacher's translations as targets)."""
     weights: Optional[str] = None
     """A checkpoint file to begin with, such as BART's (a fresh optimiser)."""
+    clean_text: Optional[CleanText] = None
+    """What tells noise from language, for --clean-text: monolingual (the text of
+    data.monolingual), or validation (its targets)."""
     noise: Optional[str] = None
     """Of its targets, where it is another one than the recipe's."""
     flags: Dict[str, Any] = _flags()
@@ -224,6 +239,16 @@ def flag_groups(recipe: DictConfig) -> list:
     groups += [(f"train.{name}.generate", part.generate) for name, part in recipe.train.items()]
     groups += [(f"variants.{i}.flags", part.flags) for i, part in enumerate(recipe.variants)]
     return groups
+
+
+def files_of(flags: Mapping[str, Any]) -> Dict[str, List[str]]:
+    """The files that flags of a training name, by flag."""
+    given = {flag: flags.get(flag) for flag in FILE_FLAGS}
+    return {
+        flag: [f"{value}{ending}" for ending in FILE_FLAGS[flag]]
+        for flag, value in given.items()
+        if value is not None
+    }
 
 
 def training_flags(recipe: DictConfig, name: str) -> Dict[str, Any]:

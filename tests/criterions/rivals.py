@@ -3,7 +3,7 @@
 from tests.toy import ARCHS, NAT_ARCHS
 
 AUTOREGRESSIVE, NAT = tuple(ARCHS), tuple(NAT_ARCHS)
-WEIGHTINGS = ("tailr", "dft", "mixce", "gold", "error_norm", "convex")
+WEIGHTINGS = ("tailr", "dft", "mixce", "gold", "error_norm", "convex", "none")
 # A beam's most tokens are those of the longest source of a batch.
 FIXED_LENGTH = {"output_max_len_a": 0.0, "output_max_len_b": 8}
 # name of the case: criterion, architectures, options

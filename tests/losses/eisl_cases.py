@@ -7,7 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_eisl.losses import random_numbers
+from fairseq_eisl.losses import NGramWeights, random_numbers
 from fairseq_eisl.losses.position_selection import CHOICES, SELECTION_ON
 
 
@@ -22,6 +22,7 @@ class Case:
     seeds: Tensor
     options: dict
     word_starts: Optional[Tensor] = None
+    ngram_weights: Optional[NGramWeights] = None
 
     @property
     def masks(self) -> dict:
@@ -87,6 +88,7 @@ def cases(draw):
         torch.randint(2**62, (batch,), generator=seed),
         draw(options()),
         draw(word_starts(batch, length)),
+        draw(ngram_weights(batch, length)),
     )
 
 
@@ -96,6 +98,22 @@ def word_starts(draw, batch: int, length: int):
     flags = st.lists(st.booleans(), min_size=batch * length, max_size=batch * length)
     drawn = draw(st.none() | flags)
     return None if drawn is None else torch.tensor(drawn, dtype=torch.bool).view(batch, length)
+
+
+@st.composite
+def ngram_weights(draw, batch: int, length: int):
+    """None, or how much n-grams count."""
+    if draw(st.booleans()):
+        return None
+    sizes = batch * length, batch * max(0, length - 1)
+    tokens, pairs = (
+        draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 4.0]), min_size=size, max_size=size))
+        for size in sizes
+    )
+    return NGramWeights(
+        torch.tensor(tokens, dtype=torch.float64).view(batch, length),
+        torch.tensor(pairs, dtype=torch.float64).view(batch, max(0, length - 1)),
+    )
 
 
 def example(dtype=torch.float64, **options) -> Case:

@@ -25,13 +25,15 @@ fixed = settings(
 def whole(logits, targets, output_mask, target_mask, case):
     masks = {"output_mask": output_mask, "target_mask": target_mask}
     options = {"generator": case.seeds, "reduction": "none", **case.options}
-    return eisl_loss(logits, targets, **masks, **options, word_starts=case.word_starts)
+    counting = {"word_starts": case.word_starts, "ngram_weights": case.ngram_weights}
+    return eisl_loss(logits, targets, **masks, **options, **counting)
 
 
 def named_terms_arguments(targets, output_mask, target_mask, case):
     masks = {"output_mask": output_mask, "target_mask": target_mask}
-    options = {"options": EISLOptions(**case.options), "word_starts": case.word_starts}
-    return targets, {**masks, **options, "generator": case.seeds}
+    options = {"options": EISLOptions(**case.options), "generator": case.seeds}
+    counting = {"word_starts": case.word_starts, "ngram_weights": case.ngram_weights}
+    return targets, {**masks, **options, **counting}
 
 
 def in_place(logits, *rest):
@@ -56,7 +58,8 @@ def agree(case: Case, dtype: torch.dtype, device: str = "cpu"):
     logits = case.logits.detach().to(dtype).requires_grad_()
     batch, positions, _ = logits.shape
     noise = gumbel_noise(case.seeds, positions, case.targets.size(1))
-    rest = {**case.options, "noise": noise, "word_starts": case.word_starts}
+    counting = {"word_starts": case.word_starts, "ngram_weights": case.ngram_weights}
+    rest = {**case.options, "noise": noise, **counting}
     expected = reference.eisl_loss(logits, case.targets, **case.masks, **rest)
     # Unequal weights, so that a gradient in the wrong sentence shows.
     share = torch.arange(1, batch + 1, dtype=torch.float64)

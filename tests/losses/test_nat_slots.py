@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairseq_eisl.losses import SPECIALS, EISLOptions, Slots, reference, slot_terms, token_log_probs
-from tests.losses.eisl_cases import gumbel_noise, options, prefix_mask, word_starts
+from tests.losses.eisl_cases import gumbel_noise, ngram_weights, options, prefix_mask, word_starts
 from tests.tolerances import assert_near
 
 fixed = settings(
@@ -48,20 +48,20 @@ def cases(draw):
         predicted = torch.rand(targets.shape, generator=generator) < 0.5
     seeds = torch.randint(2**62, (len(lengths),), generator=generator)
     specials = draw(st.sampled_from(SPECIALS))
-    starts = draw(word_starts(*targets.shape))
-    return logits * 2, targets, real, predicted, special, specials, draw(options()), seeds, starts
+    counting = draw(word_starts(*targets.shape)), draw(ngram_weights(*targets.shape))
+    return logits * 2, targets, real, predicted, special, specials, draw(options()), seeds, counting
 
 
 def compare(case, dtype):
-    logits, targets, real, predicted, special, specials, chosen, seeds, starts = case
+    logits, targets, real, predicted, special, specials, chosen, seeds, (starts, weights) = case
     logits = logits.to(dtype).requires_grad_()
     arguments = targets, real, predicted, special, specials
     noise = gumbel_noise(seeds, targets.size(1), targets.size(1))
-    rest = {**chosen, "noise": noise, "word_starts": starts}
+    rest = {**chosen, "noise": noise, "counting": (starts, weights)}
     expected = reference.slot_loss(logits, *arguments, **rest)
     share = torch.arange(1, targets.size(0) + 1, dtype=torch.float64)
     (grad,) = torch.autograd.grad((expected * share).sum(), logits)
-    slots = Slots(targets, real, predicted=predicted, special=special, word_starts=starts)
+    slots = Slots(targets, real, predicted, special, starts, weights)
     options = EISLOptions(**chosen)
     losses = slot_terms(logits, slots, specials=specials, options=options, generator=seeds).total()
     assert_near(losses, expected, dtype, "value")

@@ -40,18 +40,19 @@ def cases(draw):
         "convex": {"convex_power": 2.0},
     }
     kind = draw(st.sampled_from(WEIGHTINGS))
-    return logits, targets, mask, kind, numbers.get(kind, {})
+    also = torch.rand(shape, generator=seed, dtype=torch.float64) * 2
+    return logits, targets, mask, kind, numbers.get(kind, {}), draw(st.sampled_from([None, also]))
 
 
 def compare(case, dtype):
-    logits, targets, mask, kind, numbers = case
+    logits, targets, mask, kind, numbers, also = case
     logits = logits.to(dtype).requires_grad_()
-    loss = token_weighted_loss(logits, targets, mask, TokenWeighting(kind, **numbers))
+    loss = token_weighted_loss(logits, targets, mask, TokenWeighting(kind, **numbers), also)
     assert loss.shape == (len(targets),)
     if not len(targets):
         return
     share = torch.arange(1, len(targets) + 1, dtype=torch.float64)
-    expected = reference.token_weighted_loss(logits, targets, mask, kind, **numbers)
+    expected = reference.token_weighted_loss(logits, targets, mask, kind, also, **numbers)
     (grad,) = torch.autograd.grad((expected * share).sum(), logits)
     assert_near(loss, expected, dtype, "value")
     (loss * share.to(dtype)).sum().backward()

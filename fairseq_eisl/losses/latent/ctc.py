@@ -122,7 +122,7 @@ def eisl_ctc_terms(
         target_mask: (B, S) bool, True for real tokens.
         options: of the loss.
         in_place: the backward may overwrite the logits.
-        matching: ``learned``, ``word_starts``, ``generator`` of
+        matching: ``word_starts``, ``ngram_weights``, ``generator`` of
             :func:`fairseq_eisl.losses.eisl_from_ngram_log_probs`.
 
     Raises:

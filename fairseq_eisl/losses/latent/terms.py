@@ -35,7 +35,7 @@ def terms_over_sentences(
         targets: (B, S) int64.
         output_mask: (B, L) bool, True for real slots.
         options: of the loss.
-        matching: ``target_mask``, ``learned``, ``word_starts``, ``generator`` of
+        matching: ``target_mask``, ``word_starts``, ``ngram_weights``, ``generator`` of
             :func:`fairseq_eisl.losses.eisl_from_ngram_log_probs`.
     """
     first = inputs[0]

@@ -7,6 +7,7 @@ so that gradients can be compared as well as values.
 
 from .axe import axe_loss, axe_table
 from .bag_of_ngrams import bag_of_ngrams_loss
+from .clean_text import clean_text_weights
 from .content_words import content_loss
 from .eisl import eisl_loss, one_hot_convolution_scores
 from .exact_autoregressive import exact_autoregressive_eisl
@@ -30,6 +31,7 @@ __all__ = [
     "axe_loss",
     "axe_table",
     "bag_of_ngrams_loss",
+    "clean_text_weights",
     "content_loss",
     "ctc_eisl_loss",
     "ctc_likelihood",

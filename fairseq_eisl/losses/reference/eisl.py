@@ -1,11 +1,20 @@
 """EISL of logits (Eq. 4, 6, 7 and 8), and the convolution of Eq. 7."""
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from .sentence import Options, log_softmax, noise_of, raised, sentence_loss, truth
+from .sentence import (
+    Counting,
+    Options,
+    log_softmax,
+    noise_of,
+    raised,
+    sentence_loss,
+    truth,
+    weights_of,
+)
 
 
 def eisl_loss(
@@ -16,6 +25,7 @@ def eisl_loss(
     *,
     noise: Optional[Dict[int, Tensor]] = None,
     word_starts: Optional[Tensor] = None,
+    ngram_weights: Optional[Tuple[Tensor, Tensor]] = None,
     **options: Any,
 ) -> Tensor:
     """EISL of each sentence (Eq. 4, 6, 7 and 8); options as the implementation's.
@@ -28,6 +38,7 @@ def eisl_loss(
         noise: for ``selection="gumbel"``: ``noise[n]`` of shape (B, T-n+1, S-n+1) is
             what order n adds to the logits of its selection.
         word_starts: (B, S) bool, the tokens that begin a word; n-grams that tear one do not count.
+        ngram_weights: (B, S) of tokens and (B, S - 1) of pairs, how much n-grams count.
 
     Returns:
         (B,) float64 losses in nats, not reduced.
@@ -53,7 +64,8 @@ def eisl_loss(
 
         starts = None if word_starts is None else word_starts[b].tolist()
         tokens, noises = targets[b].tolist(), noise_of(noise, b)
-        loss = sentence_loss(window, at, grams, tokens, chosen, noises, word_starts=starts)
+        counting = Counting(word_starts=starts, weights=weights_of(ngram_weights, b))
+        loss = sentence_loss(window, at, grams, tokens, chosen, noises, counting)
         # Without a token the loss is an empty sum, still a function of the logits.
         losses.append(loss + logits[b, :0].sum())
     return torch.stack(losses) if losses else logits.sum((1, 2))

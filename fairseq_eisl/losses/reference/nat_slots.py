@@ -1,11 +1,11 @@
 """EISL on the slots of a non-autoregressive model."""
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from .sentence import Options, log_softmax, noise_of, raised, sentence_loss
+from .sentence import Counting, Options, log_softmax, noise_of, raised, sentence_loss, weights_of
 
 
 def slot_loss(
@@ -17,7 +17,7 @@ def slot_loss(
     specials: str,
     *,
     noise: Optional[Dict[int, Tensor]] = None,
-    word_starts: Optional[Tensor] = None,
+    counting: Tuple[Optional[Tensor], Optional[Tuple[Tensor, Tensor]]] = (None, None),
     **options: Any,
 ) -> Tensor:
     """The word loss of a non-autoregressive model's T slots, for each sentence.
@@ -27,8 +27,8 @@ def slot_loss(
     not count. Predicted ``special`` tokens are treated as ``specials`` says:
     ``anchor`` (cross entropy at their own slot), ``include`` or ``exclude`` (which
     leaves observed ones out, too). Each predicted token that is left counts alike.
-    ``word_starts``: the tokens that begin a word, which no n-gram may tear; special ones are
-    words of their own.
+    ``counting``: the tokens that begin a word, which no n-gram may tear (special ones are
+    words of their own), and how much n-grams count: (B, T) of tokens and (B, T - 1) of pairs.
 
     Shapes: logits (B, T, V), everything else (B, T); the result is (B,) in float64.
 
@@ -38,6 +38,7 @@ def slot_loss(
     [0.6931471805599453]
     """
     logits, losses, chosen = logits.double(), [], Options(**options)
+    word_starts, ngram_weights = counting
     for b in range(logits.size(0)):
         slots = [t for t in range(targets.size(1)) if real[b, t]]
         filled = [t for t in slots if predicted[b, t]]
@@ -66,7 +67,8 @@ def slot_loss(
                 for t in range(targets.size(1))
             ]
         tokens, noises = targets[b].tolist(), noise_of(noise, b)
-        eisl = sentence_loss(window, places, places, tokens, chosen, noises, learned, starts)
+        rest = Counting(learned, starts, weights_of(ngram_weights, b))
+        eisl = sentence_loss(window, places, places, tokens, chosen, noises, rest)
         nll = sum(-log_softmax(logits[b, t])[targets[b, t]] for t in anchors)
         count = max(1, sum(learned) + len(anchors))
         losses.append((eisl * sum(learned) + nll) / count + logits[b, :0].sum())

@@ -59,6 +59,21 @@ class Options(NamedTuple):
     normalize: bool = True
 
 
+class Counting(NamedTuple):
+    """Which n-grams of S target tokens count, and how much; all alike, where nothing is said."""
+
+    learned: Optional[Sequence[bool]] = None
+    """S truth values; only n-grams that hold such a token."""
+    word_starts: Optional[Sequence[bool]] = None
+    """S truth values; only n-grams that tear no word."""
+    weights: Optional[Tuple[Sequence[float], Sequence[float]]] = None
+    """S numbers of the tokens and S - 1 of their pairs; a longer n-gram has the least of its
+    pairs'."""
+
+
+ALL = Counting()
+
+
 def sentence_loss(
     window: Callable[[int, int, int], Tensor],
     at: Sequence[bool],
@@ -66,8 +81,7 @@ def sentence_loss(
     tokens: Sequence[int],
     options: Options,
     noise: Dict[int, Tensor],
-    learned: Optional[Sequence[bool]] = None,
-    word_starts: Optional[Sequence[bool]] = None,
+    counting: Counting = ALL,
 ) -> Tensor:
     """L of one sentence: ``window(n, t, s)`` is the log-probability in nats of the target's
     n-gram at s, placed at t.
@@ -76,25 +90,26 @@ def sentence_loss(
         at, grams: T and S truth values, the real positions and target tokens.
         tokens: the S target tokens.
         noise: ``noise[n]`` of shape (T-n+1, S-n+1), for ``selection="gumbel"``.
-        learned: S truth values; only n-grams that hold such a target token count.
-        word_starts: S truth values; only n-grams that tear no word count, all if there is none.
+        counting: which n-grams count.
     """
     ngrams, selection = options.ngrams, options.selection
     weights = options.weights or [1.0 / len(ngrams)] * len(ngrams)
     total = torch.zeros((), dtype=torch.float64)
     for n, weight in sentence_orders(ngrams, weights, _longest_run(at), _longest_run(grams)):
         places, starts = _windows(at, n), _windows(grams, n)
-        if learned is not None:
-            starts = [s for s in starts if any(learned[s : s + n])]
-        if word_starts is not None:
-            words = _words(grams, word_starts)
+        if counting.learned is not None:
+            starts = [s for s in starts if any(counting.learned[s : s + n])]
+        if counting.word_starts is not None:
+            words = _words(grams, counting.word_starts)
             starts = [s for s in starts if _is_whole(set(range(s, s + n)), words)] or starts
         if selection == "count":
             placed = [tuple(tokens[s : s + n]) for s in starts]
             for s, gram in zip(starts, placed):
                 expected = torch.stack([window(n, t, s).exp() for t in places]).sum()
                 loss = -expected.clamp(max=placed.count(gram)).log()
-                total = total + weight / len(starts) * loss / (n if options.normalize else 1)
+                counts = _counts(counting.weights, n, s)
+                loss = counts * loss / (n if options.normalize else 1)
+                total = total + weight / len(starts) * loss
             continue
         columns, logits_of = [], []
         for s in starts:
@@ -109,9 +124,18 @@ def sentence_loss(
             weights_of = _sinkhorn(logits_of, [tuple(tokens[s : s + n]) for s in starts])
         else:
             weights_of = [_select(logits, selection) for logits in logits_of]
-        for q, scores in zip(weights_of, columns):
-            total = total - weight / len(starts) * (q * scores).sum()
+        for s, q, scores in zip(starts, weights_of, columns):
+            counts = _counts(counting.weights, n, s)
+            total = total - weight / len(starts) * counts * (q * scores).sum()
     return total
+
+
+def _counts(weights: Optional[Tuple[Sequence[float], Sequence[float]]], n: int, s: int) -> float:
+    """How much the n-gram at s counts."""
+    if weights is None:
+        return 1.0
+    tokens, pairs = weights
+    return tokens[s] if n == 1 else min(pairs[s : s + n - 1])
 
 
 def _sinkhorn(columns: Sequence[Tensor], grams: Sequence[tuple], rounds: int = 5) -> List[Tensor]:
@@ -145,6 +169,11 @@ def raised(log_prob: Tensor, floor: float) -> Tensor:
 def noise_of(noise: Optional[Dict[int, Tensor]], b: int) -> Dict[int, Tensor]:
     """The noise of sentence b by order, in float64."""
     return {n: z[b].double() for n, z in (noise or {}).items()}
+
+
+def weights_of(weights: Optional[Tuple[Tensor, Tensor]], b: int) -> Optional[tuple]:
+    """How much the tokens and the pairs of sentence b count, as lists."""
+    return None if weights is None else tuple(kind[b].tolist() for kind in weights)
 
 
 def truth(mask: Optional[Tensor], b: int, length: int) -> List[bool]:

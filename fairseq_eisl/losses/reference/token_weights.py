@@ -1,6 +1,6 @@
 """Cross entropy with weighted tokens, one token at a time."""
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -9,9 +9,15 @@ from .sentence import log_softmax
 
 
 def token_weighted_loss(
-    logits: Tensor, targets: Tensor, mask: Tensor, kind: str, **numbers: Any
+    logits: Tensor,
+    targets: Tensor,
+    mask: Tensor,
+    kind: str,
+    also: Optional[Tensor] = None,
+    **numbers: Any,
 ) -> Tensor:
-    """(B,) float64 losses of sentences; ``numbers`` by the names of the implementation.
+    """(B,) float64 losses of sentences; ``numbers`` by the names of the implementation, and
+    ``also`` (B, T) further weights.
 
     >>> uniform = torch.zeros(1, 2, 2)
     >>> mask = torch.tensor([[True, True]])
@@ -41,9 +47,10 @@ def token_weighted_loss(
                 norm = float(error.square().sum().sqrt())
                 weight = float(norm < numbers.get("error_norm_threshold", 1.3))
             else:
-                weight = p
-            terms.append(-weight * log_p)
-            all_log_probs.append(log_p)
+                weight = 1.0 if kind == "none" else p
+            counts = 1.0 if also is None else float(also[b, t])
+            terms.append(-weight * counts * log_p)
+            all_log_probs.append(counts * log_p)
         zero = logits[b, :0].double().sum()
         if not terms:
             losses.append(zero)

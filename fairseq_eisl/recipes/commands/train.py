@@ -7,10 +7,11 @@ from omegaconf import DictConfig
 
 from ..placeholders import OUT, Word, folder
 from ..recipe import (
-    FILE_FLAGS,
     NOISE_FLAGS,
     NOISY_TASKS,
+    CleanText,
     Corpus,
+    files_of,
     noise_flags,
     task_of,
     training_flags,
@@ -44,6 +45,7 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
     command: List[Word] = [*recipe.launcher, "fairseq-train", folder(data), *USER_DIR]
     command += [*_flags(recipe, name), *device, "--save-dir", OUT]
     needs = [data]
+    command += _clean_text(recipe, name, needs)
     reads = _files(recipe, name)
     # --finetune-from-model: a fresh optimiser, scheduler and data order at the first start, and
     # nothing of it where the training goes on from its own last checkpoint.
@@ -65,10 +67,24 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
     )
 
 
+def _clean_text(recipe: DictConfig, name: str, needs: List[str]) -> List[Word]:
+    """The flag, and among what is needed the stage that makes the text."""
+    training = recipe.train[name]
+    if training.clean_text is None:
+        return []
+    if training.clean_text == CleanText.validation:
+        data, pair = recipe.data, f"{recipe.data.source}-{recipe.data.target}"
+        return ["--clean-text", folder(needs[0]) / f"valid.{pair}.{data.target}"]
+    text = _DATA[Corpus.monolingual]
+    if text not in needs:
+        needs.append(text)
+    return ["--clean-text", folder(text) / "train"]
+
+
 def _files(recipe: DictConfig, name: str) -> Tuple[str, ...]:
     """The files that flags of a training name, whose content its results depend on."""
-    flags = training_flags(recipe, name)
-    return tuple(str(flags[flag]) for flag in FILE_FLAGS if flags.get(flag) is not None)
+    found = files_of(training_flags(recipe, name)).values()
+    return tuple(file for files in found for file in files)
 
 
 def _flags(recipe: DictConfig, name: str) -> List[str]:

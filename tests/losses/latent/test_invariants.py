@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_eisl.losses import EISLOptions
+from fairseq_eisl.losses import EISLOptions, NGramWeights
 from fairseq_eisl.losses.latent import (
     ctc_expected_ngrams,
     ctc_ngram_log_probs,
@@ -32,6 +32,15 @@ def dag(found: Case, **options):
     return terms.total()
 
 
+def weighted(kind, found: Case, weights, **options):
+    """The loss with weights of n-grams, which go where word_starts go."""
+    terms, given = (eisl_ctc_terms, found.blank) if kind is ctc else (eisl_dag_terms, found.links)
+    first = (found.targets, given) if kind is ctc else (given, found.targets)
+    chosen = EISLOptions(**{"selection": "softmax", **options})
+    rest = {**found.masks, "options": chosen, "ngram_weights": weights}
+    return terms(found.logits, *first, **rest).total()
+
+
 both = pytest.mark.parametrize("kind", [ctc, dag], ids=["ctc", "dag"])
 
 
@@ -43,6 +52,25 @@ def test_a_batch_is_its_sentences(kind, selection):
     alone = torch.cat([kind(found.rows(b), selection=selection) for b in range(4)])
     assert_near(together, alone, torch.float64)
     assert together[3] == 0
+
+
+@both
+@pytest.mark.parametrize("selection", ["softmax", "count"])
+def test_each_n_gram_has_its_weight(kind, selection):
+    """The loss is a sum over n-grams: each one alone, times its weight."""
+    found = case((7, 4), (5, 3), vocabulary=5)
+    tokens, pairs = torch.ones(2, 5), torch.rand(2, 4, dtype=torch.float64)
+    options = {"ngrams": (2,), "selection": selection}
+    alone = []
+    for s in range(4):
+        one = torch.zeros(2, 4)
+        one[:, s] = 1.0
+        alone.append(weighted(kind, found, NGramWeights(tokens, one), **options))
+    assert_near(torch.stack(alone).sum(0), kind(found, **options), torch.float64)
+    expected = (torch.stack(alone, 1) * pairs).sum(1)
+    assert_near(
+        weighted(kind, found, NGramWeights(tokens, pairs), **options), expected, torch.float64
+    )
 
 
 @both
