@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional
 
-from fairseq.data import BaseWrapperDataset, Dictionary, data_utils
+import torch
+from fairseq.data import BaseWrapperDataset, Dictionary, indexed_dataset
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 IDLE_FLAGS = ("clean_text_smoothing", "clean_text_cap")
 """What has no effect without the text."""
 FLAGS = ("clean_text", *IDLE_FLAGS)
-_TRAINING_SET = "train"
+_ENDS = ("bin", "idx")
 _SHOWN = 5
 _EVERY = 30.0  # seconds
 
@@ -51,14 +52,19 @@ def check_clean_text_flags(cfg: Any):
 
 
 class TrainingWeights:
-    """The weights of training targets. Counted at the first batch, when the targets are there;
-    every worker counts all of them, so that all have the same weights."""
+    """The weights of training targets.
+
+    Counted at the first training batch, when the targets are there; validation needs neither them
+    nor the text. Every worker counts all of them, so that all have the same weights.
+    """
 
     def __init__(self, cfg: Any, task: Any):
         self.cfg, self.task = cfg, task
         self.dictionary: Dictionary = task.target_dictionary
-        self.clean = _load(str(cfg.clean_text), self.dictionary)
         self._weights: Optional[CleanTextWeights] = None
+        problem = _missing(str(cfg.clean_text))
+        if problem:  # no error: fairseq-validate builds the criterion as well
+            logger.warning(f"{problem}. No training can begin; validation needs no clean text")
 
     def __call__(self, targets: Tensor) -> NGramWeights:
         """Of (B, S) targets."""
@@ -67,15 +73,18 @@ class TrainingWeights:
         return self._weights(targets)
 
     def _count(self) -> CleanTextWeights:
-        start = time.monotonic()
+        start, cfg = time.monotonic(), self.cfg
+        text = _load(str(cfg.clean_text), self.dictionary)
         targets = _training_targets(self.task)
-        clean = self._counts(self.clean, "sentences of the clean text")
-        noisy = self._counts(targets, "training targets")
-        cfg = self.cfg
+        # Where targets begin with a symbol for that, sentences of the text are given one, too: else
+        # no first word would have a pair that is known.
+        begin = len(targets) > 0 and int(targets[0][0]) == self.dictionary.bos()
+        clean = self._counts(text, "sentences of the clean text", begin)
+        noisy = self._counts(targets, "training targets", begin)
         weights = CleanTextWeights(clean, noisy, cfg.clean_text_smoothing, cfg.clean_text_cap)
         token, pair = weights.means()
         logger.info(
-            f"clean text: counted {len(targets):,} training targets and {len(self.clean):,} "
+            f"clean text: counted {len(targets):,} training targets and {len(text):,} "
             f"clean sentences in {time.monotonic() - start:.0f} s; mean weight of a token "
             f"{token:.2f}, of a pair {pair:.2f}"
         )
@@ -85,61 +94,99 @@ class TrainingWeights:
             logger.info(f"clean text: tokens that lose most: {', '.join(shown)}")
         return weights
 
-    def _counts(self, sentences: Any, what: str) -> NGramCounts:
-        return count_ngrams(self._words(sentences, what), len(self.dictionary))
+    def _counts(self, sentences: Any, what: str, begin: bool) -> NGramCounts:
+        return count_ngrams(self._words(sentences, what, begin), len(self.dictionary))
 
-    def _words(self, sentences: Any, what: str) -> Iterator[Tensor]:
-        """Without what marks the start: a text may or may not have it."""
-        begin, said = self.dictionary.bos(), time.monotonic()
+    def _words(self, sentences: Any, what: str, begin: bool) -> Iterator[Tensor]:
+        """All sentences with a symbol at their start, or all without."""
+        bos, said = self.dictionary.bos(), time.monotonic()
         for i in range(len(sentences)):
             ids = sentences[i]
-            yield ids[ids.ne(begin)]
+            ids = ids[ids.ne(bos)]
+            yield torch.cat([ids.new_tensor([bos]), ids]) if begin else ids
             if time.monotonic() - said > _EVERY:
                 said = time.monotonic()
                 logger.info(f"clean text: counted {i + 1:,} of {len(sentences):,} {what}")
 
 
+def _missing(prefix: str) -> str:
+    """What is wrong with a path; empty if there are such files."""
+    lacking = [f"{prefix}.{end}" for end in _ENDS if not os.path.isfile(f"{prefix}.{end}")]
+    if not lacking:
+        return ""
+    hint = (
+        "fairseq-preprocess --only-source --trainpref TEXT --srcdict DICT --destdir FOLDER writes "
+        "FOLDER/train"
+    )
+    stem, _, end = prefix.rpartition(".")
+    if end in _ENDS and not _missing(stem):
+        hint = f"the prefix of both is {stem}"
+    elif os.path.isdir(prefix):
+        names = {name.rpartition(".")[0] for name in os.listdir(prefix) if name.endswith(".idx")}
+        found = ", ".join(os.path.join(prefix, name) for name in sorted(names))
+        hint = f"{prefix} is a folder; the prefixes in it are {found or 'none'}"
+    return f"--clean-text {prefix}: there is no {' and no '.join(lacking)} ({hint})"
+
+
 def _load(prefix: str, dictionary: Dictionary) -> Any:
     """The text, checked to have the ids of the targets."""
-    text = data_utils.load_indexed_dataset(prefix, dictionary)
+    problem = _missing(prefix)
+    if problem:
+        raise ValueError(problem)
+    try:
+        kind = indexed_dataset.infer_dataset_impl(prefix)
+        text = indexed_dataset.make_dataset(prefix, kind, dictionary=dictionary)
+    except (AssertionError, OSError, ValueError, EOFError) as err:
+        raise ValueError(f"--clean-text {prefix}: {str(err) or 'it cannot be read'}") from None
     if text is None:
-        raise ValueError(
-            f"--clean-text: there is no {prefix}.bin with {prefix}.idx; fairseq-preprocess "
-            "--only-source --trainpref TEXT --srcdict DICT --destdir FOLDER writes FOLDER/train"
-        )
+        raise ValueError(f"--clean-text {prefix}: {prefix}.idx is no index of fairseq-preprocess")
     if not len(text):
-        raise ValueError(f"--clean-text: {prefix} has no sentence")
+        raise ValueError(f"--clean-text {prefix}: it has no sentence")
     folder, name = os.path.split(prefix)
     language = name.rpartition(".")[2]
-    for file in (f"dict.{language}.txt", "dict.txt"):
-        path = os.path.join(folder, file)
-        if os.path.isfile(path):
-            _check_symbols(path, dictionary)
-            break
+    paths = [os.path.join(folder, file) for file in (f"dict.{language}.txt", "dict.txt")]
+    path = next(filter(os.path.isfile, paths), None)
+    if path is None:
+        logger.warning(
+            f"--clean-text {prefix}: no {' or '.join(paths)}, so that its ids cannot be checked "
+            "against those of the targets"
+        )
+    else:
+        _check_symbols(path, prefix, dictionary)
     return text
 
 
-def _check_symbols(path: str, dictionary: Dictionary):
+def _check_symbols(path: str, prefix: str, dictionary: Dictionary):
     """Symbols behind those of the targets, as denoising's mask, are allowed."""
     own = Dictionary.load(path).symbols
     for i, (found, needed) in enumerate(zip(own, dictionary.symbols)):
         if found != needed:
             raise ValueError(
-                f"--clean-text: {path} is not the dictionary of the targets: id {i} is {found!r} "
-                f"there and {needed!r} here; binarise the text with that of the targets"
+                f"--clean-text {prefix}: {path} is not the dictionary of the targets: id {i} is "
+                f"{found!r} there and {needed!r} here; binarise the text with that of the targets"
             )
 
 
 def _training_targets(task: Any) -> Any:
     """The targets of the training set, with their noise."""
+    cfg = getattr(task, "cfg", None)
+    split = getattr(cfg, "train_subset", None) or "train"
+    folders = str(getattr(cfg, "data", "")).split(os.pathsep)
+    if len(folders) > 1:
+        raise ValueError(
+            f"--clean-text counts the targets of one data folder; {len(folders)} are given: "
+            f"{os.pathsep.join(folders)}"
+        )
     loaded = getattr(task, "datasets", {})
-    pairs = loaded.get(_TRAINING_SET)
+    if split not in loaded:
+        shown = ", ".join(loaded) or "nothing"
+        raise ValueError(f"--clean-text: --train-subset {split} is not loaded (loaded: {shown})")
+    pairs = loaded[split]
     while isinstance(pairs, BaseWrapperDataset):
         pairs = pairs.dataset
     targets = getattr(pairs, "tgt", None)
     if targets is None:
         raise ValueError(
-            f"--clean-text counts the targets of sentence pairs in --train-subset {_TRAINING_SET}, "
-            f"which {type(task).__name__} has not loaded (loaded: {', '.join(loaded) or 'nothing'})"
+            f"--clean-text weighs the targets of sentence pairs; {type(task).__name__} has none"
         )
-    return targets
+    return targets.of_no_epoch() if hasattr(targets, "of_no_epoch") else targets

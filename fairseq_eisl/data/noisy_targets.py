@@ -82,6 +82,11 @@ class _NoisyTargets:
     def epoch(self, epoch: int):
         self._epoch.value = epoch
 
+    def of_no_epoch(self) -> "_NoisyTargets":
+        """The same, with noise that is another one than any epoch's where it is drawn anew, and
+        stays: so that what is counted is the same whenever a training begins or goes on."""
+        return _NoisyTargets(self.clean, self.corruption, resample=False)
+
     def __len__(self):
         return len(self.clean)
 

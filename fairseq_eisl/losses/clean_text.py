@@ -65,10 +65,11 @@ class CleanTextWeights:
 
     The weight of an n-gram is the ratio of its probabilities in the two texts, up to a cap:
 
-    .. math:: w(g) = \\min(\\mathrm{cap}, (r\\, c(g) + k) / (n(g) + k))
+    .. math:: w(g) = \\min(\\mathrm{cap}, (r\\, c(g) + k) / (n(g) + k)), \\quad k = s \\max(1, r)
 
     with its counts c in the clean text and n in the noisy one, r the size (tokens) of the noisy
-    text over that of the clean one, and k the smoothing. This is importance weighting under a
+    text over that of the clean one, and s the smoothing, in occurrences in the smaller text: what a
+    small clean text lacks may still be language. This is importance weighting under a
     shift of the distribution (Shimodaira, 2000), of n-grams where Moore and Lewis (2010) choose
     sentences by the same ratio. What noise has made of the targets, such as blanks, words
     that follow themselves, or neighbours that were none, is frequent in them alone.
@@ -78,8 +79,7 @@ class CleanTextWeights:
     Args:
         clean: counts of the clean text.
         noisy: of the targets, with the same ids.
-        smoothing: k, above 0, in occurrences: an n-gram that the clean text lacks weighs
-            k / (n + k).
+        smoothing: s, above 0: an n-gram that the clean text lacks weighs k / (n + k).
         cap: no weight is above it; 1 or above.
 
     Raises:
@@ -106,8 +106,10 @@ class CleanTextWeights:
         # In float64: counts, and the keys of pairs, are exact there.
         share = noisy.tokens.sum().double() / clean.tokens.sum().clamp(min=1).double()
 
+        added = smoothing * share.clamp(min=1)
+
         def ratio(often: Tensor, seen: Tensor) -> Tensor:
-            found = (often * share + smoothing) / (seen + smoothing)
+            found = (often * share + added) / (seen + added)
             return found.clamp(max=cap).masked_fill(seen.eq(0), 1.0).float()
 
         self.tokens = ratio(clean.tokens, noisy.tokens)

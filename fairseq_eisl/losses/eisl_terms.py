@@ -334,7 +334,8 @@ def _mean(values: Tensor, n: int, grams: Tensor, sentences: Sentences) -> Tensor
     """(B,) mean of (B, S') values over the n-grams that count, each with its weight."""
     values = values.masked_fill(~grams, 0.0)
     if sentences.ngram_weights is not None:
-        values = values * sentences.ngram_weights.of_order(n).to(values.dtype)
+        weights = sentences.ngram_weights.of_order(n).to(values.dtype)
+        values = values * weights.masked_fill(~grams, 0.0)
     return values.sum(1) / grams.sum(1).clamp(min=1)
 
 

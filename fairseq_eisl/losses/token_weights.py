@@ -160,7 +160,11 @@ def weighted_loss(
     count = mask.sum(1).clamp(min=1)
     plain = log_probs.detach()
     if also is not None:
-        log_probs = log_probs * also.to(log_probs.dtype)
+        if also.shape != log_probs.shape:
+            raise ValueError(
+                f"also must have shape {tuple(log_probs.shape)}, not {tuple(also.shape)}"
+            )
+        log_probs = log_probs * also.detach().to(log_probs.dtype).masked_fill(~mask, 0.0)
     if weighting.kind == "convex":
         likelihood = (weighting.convex_power * log_probs.sum(1) / count).exp()
         # Without tokens there is no likelihood: 0, which is still attached to the graph.

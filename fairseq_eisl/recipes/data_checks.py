@@ -11,6 +11,7 @@ from ..common.checkout import beside
 from .recipe import CleanText, Corpus, Pieces, training_flags
 
 SPLITS = ("train", "valid", "test")
+_WEIGHS = ("eisl", "token_weighted")  # criterions that a clean text says something to
 
 
 def check_data(recipe: DictConfig):
@@ -123,5 +124,9 @@ def check_clean_text(recipe: DictConfig, name: str):
         yield key, "monolingual needs data.monolingual: true"
     if training.corpus == Corpus.monolingual:
         yield key, "it weighs the targets of sentence pairs; corpus is monolingual"
-    if training_flags(recipe, name).get("clean-text") is not None:
+    flags = training_flags(recipe, name)
+    if flags.get("clean-text") is not None:
         yield key, "the flag clean-text says it as well; give one of them"
+    if str(flags.get("criterion")) not in _WEIGHS:
+        what = f"the criterion must be {' or '.join(_WEIGHS)}, not {flags.get('criterion')}"
+        yield key, what

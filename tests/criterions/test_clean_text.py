@@ -1,6 +1,7 @@
 """``--clean-text`` on eisl and token_weighted: what is counted, where, and what is refused."""
 
 import logging
+import re
 
 import pytest
 import torch
@@ -34,12 +35,13 @@ def pairs_of(made):
 
 
 def weights_of(made, prefix, smoothing=0.3, cap=5.0):
-    """By hand: of the noisy targets and the text, without what marks the start."""
+    """By hand: of the noisy targets and the text, both with a symbol for the start or without."""
     dictionary = made.task.target_dictionary
-    clean = data_utils.load_indexed_dataset(prefix, dictionary)
-    noisy = pairs_of(made).tgt
-    texts = ([row[row != dictionary.bos()] for row in text] for text in (clean, noisy))
-    counts = (count_ngrams(text, len(dictionary)) for text in texts)
+    clean = list(data_utils.load_indexed_dataset(prefix, dictionary))
+    noisy = list(pairs_of(made).tgt)
+    if noisy[0][0] == dictionary.bos():
+        clean = [torch.cat([row.new_tensor([dictionary.bos()]), row]) for row in clean]
+    counts = (count_ngrams(text, len(dictionary)) for text in (clean, noisy))
     return CleanTextWeights(*counts, smoothing=smoothing, cap=cap)
 
 
@@ -75,15 +77,36 @@ def test_cross_entropy_weighs_each_token_behind_the_one_before(build, text):
 
 
 @pytest.mark.parametrize("arch", ["nonautoregressive_transformer", "cmlm_transformer"])
-def test_a_start_symbol_that_the_text_lacks_counts_fully(build, text, arch):
-    made = loaded(build(*NOISE, arch=arch, clean_text=text))
-    bos = made.task.target_dictionary.bos()
-    assert pairs_of(made).tgt[0][0] == bos
-    target = made.sample(SENTENCES)["target"]
+def test_sentences_of_the_text_begin_as_targets_do(build, text, arch):
+    """Else the first word of each would be a pair that nothing is known of."""
+    made = loaded(build("--target-noise", "blank:0.5", arch=arch, clean_text=text))
+    dictionary = made.task.target_dictionary
+    assert pairs_of(made).tgt[0][0] == dictionary.bos()
+    target = torch.tensor([[dictionary.bos(), dictionary.unk(), dictionary.eos()]])
     found = made.criterion.training_weights(target)
-    assert found.tokens[:, 0].eq(1).all() and found.pairs[:, 0].eq(1).all()
-    expected = weights_of(made, text)(target)
-    assert found.pairs.equal(expected.pairs) and found.pairs.min() < 0.3
+    assert found.pairs.max() < 0.1 and found.of_tokens()[0, 1] < 0.1
+    assert found.pairs.equal(weights_of(made, text)(target).pairs)
+
+
+def test_what_is_counted_is_the_same_in_every_epoch(build, text):
+    """Where noise is drawn anew, a training that goes on counts what it counted at its start."""
+    found, noisy = [], []
+    for epoch in (1, 5):
+        made = loaded(build(*NOISE, "--target-noise-resample", clean_text=text))
+        made.task.dataset("train").set_epoch(epoch)
+        found.append(made.criterion.training_weights(made.sample(SENTENCES)["target"]))
+        noisy.append(made.task.dataset("train").tgt[3].tolist())
+    assert noisy[0] != noisy[1]
+    assert found[0].pairs.equal(found[1].pairs) and found[0].tokens.equal(found[1].tokens)
+
+
+def test_the_training_set_may_have_another_name(build, text, caplog):
+    made = build("--train-subset", "valid", clean_text=text, **TEACHER)
+    made.task.load_dataset("valid")
+    made.task.load_dataset("train")
+    with caplog.at_level(logging.INFO, logger="fairseq_eisl"):
+        made.criterion(made.model, made.sample(SENTENCES))
+    assert "counted 20 training targets and 20 clean sentences" in caplog.text
 
 
 @pytest.mark.parametrize("arch", ["cmlm_transformer", "ctc_transformer", "dag_transformer"])
@@ -112,30 +135,68 @@ def test_it_says_what_was_counted(build, text, caplog):
     lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("clean text")]
     assert len(lines) == 2
     assert "counted 200 training targets and 20 clean sentences" in lines[0]
-    assert "tokens that lose most: <unk> 0.00 (" in lines[1]
+    assert "tokens that lose most: <unk> 0.01 (" in lines[1]
 
 
-def test_a_text_that_is_not_there(build, toy):
-    with pytest.raises(ValueError, match=r"--clean-text: there is no \S+/nothing.bin with \S+"):
-        build(clean_text=str(toy.bin / "nothing"))
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("nothing", r"there is no \S+/nothing.bin and no \S+/nothing.idx \(fairseq-preprocess"),
+        ("valid.en-de.de.bin", r"the prefix of both is \S+/valid.en-de.de\)"),
+        ("", r"is a folder; the prefixes in it are \S+/test.en-de.de, "),
+    ],
+)
+def test_a_text_that_is_not_there(build, toy, caplog, name, message):
+    """Said at once, and refused before the first update; validation needs no text."""
+    path = str(toy.bin / name) if name else str(toy.bin)
+    with caplog.at_level(logging.WARNING, logger="fairseq_eisl"):
+        made = build(clean_text=path, **TEACHER)
+    assert re.search(rf"--clean-text {re.escape(path)}: .*{message}", caplog.text)
+    sample = made.sample(SENTENCES)
+    with pytest.raises(ValueError, match=message):
+        made.criterion(made.model, sample)
+    made.criterion.eval()
+    assert made.criterion(made.model, sample)[0] > 0
 
 
-def test_a_text_of_another_dictionary(build, toy, tmp_path):
+@pytest.mark.parametrize("content, message", [(b"", "no index of"), (b"x" * 40, "no index of")])
+def test_a_text_that_cannot_be_read(build, tmp_path, content, message):
+    for end in ("bin", "idx"):
+        (tmp_path / f"text.{end}").write_bytes(content)
+    made = build(clean_text=str(tmp_path / "text"), **TEACHER)
+    with pytest.raises(ValueError, match=message):
+        made.criterion(made.model, made.sample(SENTENCES))
+
+
+def test_a_text_of_another_dictionary(build, toy, tmp_path, caplog):
     for end in ("bin", "idx"):
         source = toy.bin / f"valid.en-de.de.{end}"
         (tmp_path / f"valid.en-de.de.{end}").write_bytes(source.read_bytes())
     lines = (toy.bin / "dict.de.txt").read_text().splitlines()
     path = tmp_path / "dict.de.txt"
     path.write_text("".join(f"{line}\n" for line in [*lines[1::-1], *lines[2:]]))
+    made = loaded(build(clean_text=str(tmp_path / "valid.en-de.de"), **TEACHER))
+    sample = made.sample(SENTENCES)
     with pytest.raises(ValueError, match="is not the dictionary of the targets: id 4 is '"):
-        build(clean_text=str(tmp_path / "valid.en-de.de"))
+        made.criterion(made.model, sample)
     path.write_text("".join(f"{line}\n" for line in [*lines, "<mask> 1"]))  # as denoising's
-    build(clean_text=str(tmp_path / "valid.en-de.de"))
+    made.criterion(made.model, sample)
+    path.unlink()
+    made = loaded(build(clean_text=str(tmp_path / "valid.en-de.de"), **TEACHER))
+    with caplog.at_level(logging.WARNING, logger="fairseq_eisl"):
+        made.criterion(made.model, sample)
+    assert "so that its ids cannot be checked" in caplog.text
 
 
 def test_targets_that_are_not_loaded(build, text):
     made = build(clean_text=text, **TEACHER)
-    with pytest.raises(ValueError, match=r"--train-subset train, which \w+ has not loaded \(loade"):
+    with pytest.raises(ValueError, match=r"--train-subset train is not loaded \(loaded: nothing\)"):
+        made.criterion(made.model, made.sample(SENTENCES))
+    made.task.datasets["train"] = made.sample(SENTENCES)  # something without pairs
+    with pytest.raises(ValueError, match=r"weighs the targets of sentence pairs; \w+ has none"):
+        made.criterion(made.model, made.sample(SENTENCES))
+    made.task.cfg.data = "one:two"
+    with pytest.raises(ValueError, match=r"one data folder; 2 are given: one:two"):
         made.criterion(made.model, made.sample(SENTENCES))
 
 

@@ -67,8 +67,9 @@ def test_what_noise_made_counts_little():
 def test_means_are_over_the_noisy_text():
     clean, noisy = [[0, 1]], [[0, 0, 1]]
     weights = CleanTextWeights(count_ngrams(clean, V), count_ngrams(noisy, V), 1.0, 5.0)
-    tokens = [(1.5 + 1) / (2 + 1), (1.5 + 1) / (1 + 1)]
-    pairs = [1 / 2, (1.5 + 1) / 2]
+    k = 1.5  # occurrences in the noisy text that are one in the smaller, clean one
+    tokens = [(1.5 + k) / (2 + k), (1.5 + k) / (1 + k)]
+    pairs = [k / (1 + k), (1.5 + k) / (1 + k)]
     assert weights.means() == pytest.approx(((2 * tokens[0] + tokens[1]) / 3, sum(pairs) / 2))
 
 
@@ -107,6 +108,21 @@ def test_weights_of_other_targets():
         weights = NGramWeights(torch.ones(2, tokens), torch.ones(2, pairs))
         with pytest.raises(ValueError, match=rf"ngram_weights.{name} must have shape \(2, "):
             eisl_loss(logits, targets, ngram_weights=weights)
+
+
+@pytest.mark.parametrize("selection", ["softmax", "sinkhorn", "count"])
+def test_weights_of_padding_never_matter(selection):
+    logits = torch.randn(1, 4, V, requires_grad=True)
+    targets, mask = torch.tensor([[1, 2, 3, 0]]), torch.tensor([[True, True, True, False]])
+    options = {"target_mask": mask, "selection": selection, "ngrams": (1, 2)}
+    losses = []
+    for garbage in (1.0, math.nan, math.inf):
+        weights = NGramWeights(torch.ones(1, 4), torch.ones(1, 3))
+        weights.tokens[0, 3] = weights.pairs[0, 2] = garbage
+        losses.append(eisl_loss(logits, targets, ngram_weights=weights, **options))
+        (grad,) = torch.autograd.grad(losses[-1], logits)
+        assert grad.isfinite().all()
+    assert losses[0] == losses[1] == losses[2]
 
 
 def test_weights_are_no_part_of_the_graph():

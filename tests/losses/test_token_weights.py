@@ -41,6 +41,7 @@ def cases(draw):
     }
     kind = draw(st.sampled_from(WEIGHTINGS))
     also = torch.rand(shape, generator=seed, dtype=torch.float64) * 2
+    also = also.masked_fill(~mask, math.nan)  # of padding, it never matters
     return logits, targets, mask, kind, numbers.get(kind, {}), draw(st.sampled_from([None, also]))
 
 
@@ -154,3 +155,12 @@ def test_without_tokens_the_loss_is_a_zero_of_the_graph(kind):
 def test_a_wrong_number_is_named(options, words):
     with pytest.raises(ValueError, match=words):
         TokenWeighting(**options)
+
+
+def test_further_weights_of_another_shape():
+    logits, targets = torch.zeros(1, 4, 3), torch.zeros(1, 4, dtype=torch.int64)
+    for shape in ((1, 1), (2, 4), (1, 5)):
+        with pytest.raises(ValueError, match=r"also must have shape \(1, 4\)"):
+            mask = torch.ones_like(targets, dtype=torch.bool)
+            weighting = TokenWeighting("none")
+            token_weighted_loss(logits, targets, mask, weighting, torch.ones(shape))

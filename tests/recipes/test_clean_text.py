@@ -51,6 +51,10 @@ def test_what_a_flag_names_is_read(tmp_path):
     [
         (["train.eisl.clean_text=monolingual"], "clean_text: monolingual needs data.monolingual"),
         (["train.eisl.clean_text=mono"], r"'mono', expected one of \[monolingual, validation\]"),
+        (
+            ["train.ce.clean_text=validation"],
+            "train.ce.clean_text: the criterion must be eisl or token_weighted, not label_smoothed",
+        ),
         (["+train.eisl.flags.clean-text=x"], "train.eisl.flags.clean-text: there is no file x.bin"),
         (
             ["train.eisl.clean_text=validation", "+train.eisl.flags.clean-text=x"],

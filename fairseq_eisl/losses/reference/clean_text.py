@@ -26,7 +26,8 @@ def clean_text_weights(
         if in_noisy == 0:
             return 1.0
         scale = sizes(noisy) / max(1, sizes(clean))
-        return min(cap, (in_clean * scale + smoothing) / (in_noisy + smoothing))
+        added = smoothing * max(1, scale)
+        return min(cap, (in_clean * scale + added) / (in_noisy + added))
 
     def often(text: Sequence[Sequence[int]], gram: Sequence[int]) -> int:
         if not all(0 <= token < vocabulary for token in gram):
