@@ -57,7 +57,7 @@ class EISLCriterion(SequenceCriterion):
         loss_options(cfg)
 
     def idle_lines(self):
-        """What the position selection does not look at."""
+        """What the position selection does not look at, and numbers of a text that is not there."""
         if self.training_weights is None:
             yield from self.given.lines(IDLE_FLAGS, "without --clean-text")
         selection = str(self.cfg.position_selection)
