@@ -107,7 +107,7 @@ def test_a_known_repository_has_the_pictures(set_up):
     assert "](https://forge.example/o/n/blob/HEAD/docs/pages/install.md)" in text
     assert len(links(text)) == len(links(readme)), "a link is lost"
     for _, to in links(text):
-        where = to.partition("/HEAD/")[2]
+        where = to.partition("/HEAD/")[2].partition("#")[0]
         assert not where or (ROOT / where).exists(), to
 
 

@@ -43,6 +43,8 @@ BAD = [
         "'beam' is unknown; choose from greedy, sample, teacher-forcing",
     ),
     ("ngram_units", "letters", "'letters' is unknown; choose from pieces, words"),
+    ("clean_text_smoothing", 0.0, "a finite number above 0, not 0.0"),
+    ("clean_text_cap", 0.5, "1 or above (inf: none), not 0.5"),
     ("output_layer", "half", "'half' is unknown; choose from auto, whole, blocks"),
     ("eisl_special", "pin", "'pin' is unknown; choose from anchor, include, exclude"),
     ("eisl_steps", "last", "'last' is unknown; choose from all, first"),
@@ -159,6 +161,7 @@ def test_bad_values_with_a_minus_sign_get_the_message_of_their_flag(toy, flag, v
 def test_every_flag_of_the_criterion_is_in_that_table():
     switches = {"ngram_sum", "candidate_after_eos", "parallel_decoding", "share_encoder_output"}
     switches.add("hint_teacher")  # a file, read for non-autoregressive models only
+    switches.add("clean_text")  # files, read when a training begins
     fields = set(EISLCriterionConfig.__dataclass_fields__) - {"_name"}
     assert {name for name, _, _ in BAD} | switches == fields
 
