@@ -36,7 +36,9 @@ class CleanTextConfig(FairseqDataclass):
     )
     clean_text_smoothing: float = field(
         default=0.3,
-        metadata={"help": "occurrences that each n-gram is given beyond its own, above 0"},
+        metadata={
+            "help": "occurrences in the smaller text that each n-gram is given beyond its own, above 0"
+        },
     )
     clean_text_cap: float = field(
         default=5.0, metadata={"help": "no n-gram counts more than this, 1 or above"}

@@ -1,6 +1,7 @@
 """N-grams weighed by a clean text, against counts that are made one by one."""
 
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -20,6 +21,21 @@ V = 5
 fixed = settings(derandomize=True, deadline=None, database=None)
 # Ids outside of the vocabulary, as of padding, are no tokens.
 texts = st.lists(st.lists(st.integers(-1, V), max_size=6), max_size=5)
+
+
+@settings(fixed, max_examples=100)
+@given(texts, st.sampled_from([1, 7, 2**22]))
+def test_no_pair_reaches_across_sentences(text, chunk):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_text, "_CHUNK", chunk)  # texts are counted in parts
+        found = count_ngrams(text, V)
+    tokens = Counter(x for sentence in text for x in sentence if 0 <= x < V)
+    assert found.tokens.tolist() == [tokens[x] for x in range(V)]
+    pairs = Counter(
+        x * V + y for row in text for x, y in zip(row, row[1:]) if 0 <= min(x, y) <= max(x, y) < V
+    )
+    assert dict(zip(found.pairs.tolist(), found.pair_counts.tolist())) == pairs
+    assert found.pairs.tolist() == sorted(pairs)
 
 
 @settings(fixed, max_examples=200)
