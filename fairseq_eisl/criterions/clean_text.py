@@ -37,7 +37,8 @@ class CleanTextConfig(FairseqDataclass):
     clean_text_smoothing: float = field(
         default=0.3,
         metadata={
-            "help": "occurrences in the smaller text that each n-gram is given beyond its own, above 0"
+            "help": "occurrences, in the smaller text, that each n-gram is given beyond its own; "
+            "above 0"
         },
     )
     clean_text_cap: float = field(
