@@ -20,16 +20,18 @@ from torch import Tensor
 from ..decoding import Candidates
 from ..decoding.fairseq.candidates import decode, decode_in_parallel, teacher_forced
 from ..decoding.fairseq.model_scores import Scores, unwrapped
-from ..losses import may_overwrite, random_numbers
+from ..losses import NGramWeights, may_overwrite, random_numbers
 from . import latent_outputs, model_outputs, nat_outputs, nat_terms
 from .averages import RESERVED, STATISTICS, Sums, candidate_statistics, log_losses, log_other_parts
 from .candidate_flags import (
+    PART_FACTORS,
     SequenceCriterionConfig,
     allow_negative_values,
     check_candidate_flags,
     check_factors,
     flag_of,
 )
+from .clean_text import TrainingWeights, idle_number_lines
 from .cross_entropy import cross_entropy
 from .idle_flags import FlagGroups, GivenFlags, idle_flags, idle_nat_flags
 from .latent_outputs import latent_likelihood
@@ -104,11 +106,10 @@ class SequenceCriterion(FairseqCriterion):
         self.vocabulary, self.eos_idx = len(dictionary), dictionary.eos()
         self.symbols = nat_outputs.Symbols(dictionary.bos(), dictionary.pad(), dictionary.eos())
         self.terms = nat_terms.NATTerms(cfg, task)
-        self.factors = {
-            "word_crf": cfg.crf_loss_factor,
-            "mask_ins": cfg.mask_ins_loss_factor,
-            "word_del": cfg.word_del_loss_factor,
-        }
+        self.factors = {part: getattr(cfg, flag) for part, flag in PART_FACTORS.items()}
+        self.training_weights: Optional[TrainingWeights] = None
+        if getattr(cfg, "clean_text", None) is not None:
+            self.training_weights = TrainingWeights(cfg, task)
 
     # -- what a criterion says -----------------------------------------------------------
 
@@ -163,29 +164,28 @@ class SequenceCriterion(FairseqCriterion):
         sentences, and sums to log."""
         model_outputs.check_model(model, self.name())
         nsentences = sample["target"].size(0)
-        if isinstance(unwrapped(model), FairseqNATModel):
-            self._check_kind(NON_AUTOREGRESSIVE, model)
-            loss, log = self.non_autoregressive(model, sample)
-        else:
-            self._check_kind(AUTOREGRESSIVE, model)
-            loss, log = self.autoregressive(model, sample)
-        if reduce:
-            loss = loss.sum()
-        sample_size = 1 if self.released else nsentences
-        log.update(
-            loss=loss.detach().sum(),
-            ntokens=sample["ntokens"],
-            nsentences=nsentences,
-            sample_size=sample_size,
-        )
-        return loss, sample_size, log
-
-    def _check_kind(self, kind: str, model):
+        inner = unwrapped(model)
+        is_nat = isinstance(inner, FairseqNATModel)
+        kind = NON_AUTOREGRESSIVE if is_nat else AUTOREGRESSIVE
         if kind not in self.kinds:
             raise ValueError(
                 f"--criterion {self.name()} is for {' and '.join(self.kinds)} models; "
-                f"{type(unwrapped(model)).__name__} is {kind}"
+                f"{type(inner).__name__} is {kind}"
             )
+        loss, log = (self.non_autoregressive if is_nat else self.autoregressive)(model, sample)
+        if reduce:
+            loss = loss.sum()
+        size = 1 if self.released else nsentences
+        log.update(loss=loss.detach().sum(), ntokens=sample["ntokens"])
+        log.update(nsentences=nsentences, sample_size=size)
+        return loss, size, log
+
+    def ngram_weights(self, targets: Tensor) -> Optional[NGramWeights]:
+        """How much n-grams of (B, S) targets count in training (``--clean-text``); None where all
+        count alike, as in validation."""
+        if self.training_weights is None or not self.training:
+            return None
+        return self.training_weights(targets)
 
     # -- autoregressive models -------------------------------------------------------------
 
@@ -205,8 +205,9 @@ class SequenceCriterion(FairseqCriterion):
         else:  # cross entropy alone: nothing is decoded
             forced = model_outputs.run(model, sample["net_input"], self.vocabulary)
         if forced is not None:
-            smoothing = self.label_smoothing
-            ce, nll = cross_entropy(forced, sample["target"], smoothing, self.padding_idx)
+            target, smoothing = sample["target"], self.label_smoothing
+            weights = self.ngram_weights(target)
+            ce, nll = cross_entropy(forced, target, smoothing, self.padding_idx, weights)
             if self.ce_factor > 0:
                 loss = loss + self.ce_factor * ce
             log.update(ce=ce.sum().detach(), nll=nll.sum().detach(), nll_tokens=sample["ntokens"])
@@ -355,7 +356,9 @@ class SequenceCriterion(FairseqCriterion):
             log.update(found.log())
         with_ce = with_ce and outputs.has_own_slots()
         if with_ce or rows < len(words.targets):
-            entries = nat_outputs.entry_losses(words._replace(mask=outputs.predicted()))
+            entries = nat_outputs.entry_losses(
+                words._replace(mask=outputs.predicted()), self.ngram_weights(words.targets)
+            )
             each = nat_outputs.row_means(*entries).view(count, batch)
             sequence = sequence + each[rows // batch :].sum(0)
             ce = each.mean(0) if with_ce else None
@@ -377,7 +380,7 @@ class SequenceCriterion(FairseqCriterion):
         """Warn, once and at the start, of flags that change nothing."""
         if self.training and not self.said:
             self.said = True
-            for line in (*lines(), *self.idle_lines()):
+            for line in (*lines(), *idle_number_lines(self.given), *self.idle_lines()):
                 logger.warning(line)
 
     @classmethod

@@ -10,6 +10,13 @@ from typing import Any, Iterable, Optional, Sequence, Tuple
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 DECODINGS = ("greedy", "sample", "teacher-forcing")
+PART_FACTORS = {
+    "word_crf": "crf_loss_factor",
+    "mask_ins": "mask_ins_loss_factor",
+    "word_del": "word_del_loss_factor",
+}
+"""The factor of each part of the loss that some non-autoregressive models have, by the name that
+fairseq logs the part under."""
 
 
 @dataclass

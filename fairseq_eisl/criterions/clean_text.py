@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ..losses import CleanTextWeights, NGramWeights, count_ngrams
 from ..losses.clean_text import NGramCounts, check_numbers
+from .idle_flags import GivenFlags
 
 logger = logging.getLogger(__name__)
 
-IDLE_FLAGS = ("clean_text_smoothing", "clean_text_cap")
-"""What has no effect without the text."""
-FLAGS = ("clean_text", *IDLE_FLAGS)
+_NUMBERS = ("clean_text_smoothing", "clean_text_cap")
+FLAGS = ("clean_text", *_NUMBERS)
 _ENDS = ("bin", "idx")
 _SHOWN = 5
 _EVERY = 30.0  # seconds
@@ -52,6 +52,12 @@ def check_clean_text_flags(cfg: Any):
         check_numbers(cfg.clean_text_smoothing, cfg.clean_text_cap)
     except ValueError as err:
         raise ValueError(f"--clean-text-{err}") from None
+
+
+def idle_number_lines(given: GivenFlags) -> Iterator[str]:
+    """A line on numbers that are set where there is no text."""
+    if "clean_text" in given.defaults and getattr(given.cfg, "clean_text", None) is None:
+        yield from given.lines(_NUMBERS, "without --clean-text")
 
 
 class TrainingWeights:

@@ -10,7 +10,6 @@ from torch import Tensor
 from ..losses import (
     EISLOptions,
     EISLTerms,
-    NGramWeights,
     Slots,
     SlotTerms,
     eisl_feature_terms,
@@ -22,7 +21,6 @@ from ..losses import (
 from ..losses.latent import eisl_ctc_terms, eisl_dag_log_prob_terms
 from .averages import Sums
 from .base import Log, SequenceCriterion
-from .clean_text import IDLE_FLAGS, TrainingWeights
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
 from .nat_outputs import NATLosses, NATOutput, NATOutputs, entry_losses
 from .sequence_output import SequenceOutput
@@ -45,7 +43,6 @@ class EISLCriterion(SequenceCriterion):
         self.options = loss_options(cfg)
         self.specials, self.steps = str(cfg.eisl_special), str(cfg.eisl_steps)
         self.word_starts = _word_starts(task) if str(cfg.ngram_units) == "words" else None
-        self.training_weights = None if cfg.clean_text is None else TrainingWeights(cfg, task)
         if str(cfg.eisl_compat) == "released":
             self.released = "--eisl-compat released"
 
@@ -57,9 +54,7 @@ class EISLCriterion(SequenceCriterion):
         loss_options(cfg)
 
     def idle_lines(self):
-        """What the position selection does not look at, and numbers of a text that is not there."""
-        if self.training_weights is None:
-            yield from self.given.lines(IDLE_FLAGS, "without --clean-text")
+        """What the position selection does not look at."""
         selection = str(self.cfg.position_selection)
         if selection in ("uniform", "count") and self.sequence_factor > 0:
             flags = ["gumbel_temperature", "selection_on"]
@@ -94,7 +89,7 @@ class EISLCriterion(SequenceCriterion):
                 predicted=output.slots.predicted,
                 special=output.slots.special,
                 word_starts=self._starts(output),
-                ngram_weights=self._weights(output),
+                ngram_weights=self.ngram_weights(output.targets),
             ),
             specials=self.specials,
             options=options,
@@ -115,7 +110,7 @@ class EISLCriterion(SequenceCriterion):
             "options": self.options if self.training else self.options.without_noise(),
             "generator": output.seeds,
             "word_starts": self._starts(output),
-            "ngram_weights": self._weights(output),
+            "ngram_weights": self.ngram_weights(output.targets),
         }
         blank, links = output.alignment
         if blank is not None:
@@ -131,12 +126,6 @@ class EISLCriterion(SequenceCriterion):
             return None
         return self.word_starts(output.targets.masked_fill(~output.target_mask, self.eos_idx))
 
-    def _weights(self, output: SequenceOutput) -> Optional[NGramWeights]:
-        """How much n-grams count in training; in validation all count alike."""
-        if self.training_weights is None or not self.training:
-            return None
-        return self.training_weights(output.targets)
-
     def _candidate_terms(self, output: SequenceOutput, options: EISLOptions) -> EISLTerms:
         rest: Dict[str, Any] = {
             "output_mask": output.mask,
@@ -144,7 +133,7 @@ class EISLCriterion(SequenceCriterion):
             "options": options,
             "generator": output.seeds,
             "word_starts": self._starts(output),
-            "ngram_weights": self._weights(output),
+            "ngram_weights": self.ngram_weights(output.targets),
         }
         if output.features is not None:
             weight, bias = output.weight_and_bias()

@@ -38,11 +38,11 @@ FLAG_GROUPS = FlagGroups(
         "log_prob_floor",
         "ngram_sum",
         "ngram_units",
-        *CLEAN_TEXT_FLAGS,
     ),
     autoregressive=("output_layer",),
     slots=("eisl_special",),
     slot_steps=("eisl_steps",),
+    weights=CLEAN_TEXT_FLAGS,
     factor="ngram_factor",
 )
 

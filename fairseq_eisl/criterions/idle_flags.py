@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
+from .candidate_flags import PART_FACTORS
 from .nat_outputs import NATOutputs
 
 CANDIDATES = (
@@ -11,11 +12,6 @@ CANDIDATES = (
     "share_encoder_output",
 )
 """What criterions that decode candidates have for autoregressive models alone."""
-_FACTORS = {
-    "word_crf": "crf_loss_factor",
-    "mask_ins": "mask_ins_loss_factor",
-    "word_del": "word_del_loss_factor",
-}
 _THRESHOLDS = ("hint_student_threshold", "hint_teacher_threshold")
 _HINTS = ("hint_hidden_factor", "hint_align_factor")
 _TERMS = ("nat_reg_factor", "hint_teacher", *_HINTS, *_THRESHOLDS)
@@ -32,6 +28,8 @@ class FlagGroups(NamedTuple):
     """What the slots of non-autoregressive models alone look at."""
     slot_steps: Tuple[str, ...] = ()
     """And those with several refinement steps in training alone."""
+    weights: Tuple[str, ...] = ()
+    """What weighs the cross entropy beside it as well, but no likelihood of alignments."""
     factor: str = ""
     """The factor of the sequence loss, where it has one."""
 
@@ -71,7 +69,7 @@ def idle_flags(
     candidate can be decoded in the midst of a forward.
     """
     name = type(model).__name__
-    others = (*groups.slots, *groups.slot_steps, *_FACTORS.values(), *_TERMS)
+    others = (*groups.slots, *groups.slot_steps, *PART_FACTORS.values(), *_TERMS)
     yield from given.lines(others, f"with {name}, which is autoregressive")
     yield from _smoothing(given, given.cfg.ce_factor > 0)
     if groups.without_sequence(given.cfg):
@@ -116,7 +114,7 @@ def idle_nat_flags(
     name = type(model).__name__
     why = f"with {name}, which is not autoregressive"
     yield from given.lines((*given.of_candidates(), *groups.autoregressive), why)
-    missing = [flag for output, flag in _FACTORS.items() if output not in outputs.others]
+    missing = [flag for output, flag in PART_FACTORS.items() if output not in outputs.others]
     yield from given.lines(missing, f"with {name}, which has no such term")
     yield from _hints(given)
     one_step = len(outputs.words.targets) == outputs.batch
@@ -127,7 +125,8 @@ def idle_nat_flags(
         yield from given.lines(flags, f"with {released}")
     if groups.without_sequence(given.cfg):
         why = f"on the training with --{groups.factor.replace('_', '-')} 0"
-        yield from given.lines((*groups.sequence, *groups.slots), why)
+        unweighted = () if outputs.has_own_slots() else groups.weights
+        yield from given.lines((*groups.sequence, *groups.slots, *unweighted), why)
         return
     others = not one_step and first_step and not released
     yield from _smoothing(given, given.cfg.ce_factor > 0 or others)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..decoding.fairseq.model_scores import Scores, unwrapped
-from ..losses import random_numbers
+from ..losses import NGramWeights, random_numbers
 from .averages import candidate_statistics
 from .sequence_output import Alignment, SequenceOutput, SlotKinds
 
@@ -234,9 +234,11 @@ def sequence_output(
     )
 
 
-def entry_losses(output: NATOutput) -> Tuple[Tensor, Tensor]:
+def entry_losses(
+    output: NATOutput, weights: Optional[NGramWeights] = None
+) -> Tuple[Tensor, Tensor]:
     """Label-smoothed cross entropy in nats of every entry of an output, and which of them count;
-    both like its targets."""
+    both like its targets. Where there are ``weights``, times those of the targets' tokens."""
     targets, mask = output.targets, output.mask
     mask = torch.ones_like(targets, dtype=torch.bool) if mask is None else mask
     losses = F.cross_entropy(
@@ -245,7 +247,10 @@ def entry_losses(output: NATOutput) -> Tuple[Tensor, Tensor]:
         reduction="none",
         label_smoothing=output.label_smoothing,
     )
-    return losses.view(targets.shape).masked_fill(~mask, 0.0), mask
+    losses = losses.view(targets.shape)
+    if weights is not None:
+        losses = losses * weights.of_tokens()
+    return losses.masked_fill(~mask, 0.0), mask
 
 
 def row_means(losses: Tensor, mask: Tensor) -> Tensor:

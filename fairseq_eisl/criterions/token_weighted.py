@@ -9,7 +9,7 @@ from ..losses.token_weights import WEIGHTINGS, TokenWeighting, weighted_loss
 from .base import SequenceCriterion
 from .candidate_flags import SequenceCriterionConfig, check_choices
 from .clean_text import FLAGS as CLEAN_TEXT_FLAGS
-from .clean_text import IDLE_FLAGS, CleanTextConfig, TrainingWeights, check_clean_text_flags
+from .clean_text import CleanTextConfig, check_clean_text_flags
 from .cross_entropy import own_log_probs_of
 from .idle_flags import FlagGroups
 from .sequence_output import SequenceOutput
@@ -74,7 +74,6 @@ class TokenWeightedCriterion(SequenceCriterion):
     def __init__(self, cfg, task):
         super().__init__(cfg, task)
         self.weighting = _weighting(cfg)
-        self.training_weights = None if cfg.clean_text is None else TrainingWeights(cfg, task)
 
     @classmethod
     def check_flags(cls, cfg):
@@ -85,9 +84,7 @@ class TokenWeightedCriterion(SequenceCriterion):
         check_clean_text_flags(cfg)
 
     def idle_lines(self):
-        """Numbers of the other weightings, and of a text that is not there."""
-        if self.training_weights is None:
-            yield from self.given.lines(IDLE_FLAGS, "without --clean-text")
+        """Numbers of the other weightings."""
         kind = self.weighting.kind
         names = [n for other, names in _NUMBERS.items() if other != kind for n in names]
         yield from self.given.lines(names, f"with --token-weighting {kind}")
@@ -100,7 +97,6 @@ class TokenWeightedCriterion(SequenceCriterion):
         if output.slots is not None:
             mask = mask & output.slots.predicted
         own = own_log_probs_of(output.scores, output.targets, mask)
-        also = None
-        if self.training_weights is not None and self.training:
-            also = self.training_weights(output.targets).of_tokens()
+        weights = self.ngram_weights(output.targets)
+        also = None if weights is None else weights.of_tokens()
         return weighted_loss(own, mask, self.weighting, values, also), {}

@@ -76,6 +76,34 @@ def test_cross_entropy_weighs_each_token_behind_the_one_before(build, text):
         assert_near(loss, -(expected.sum(1) / mask.sum(1)).sum(), torch.float32)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy_beside_the_loss_is_weighed_as_well(build, text, smoothing):
+    """The NLL of the log is not; with the factor of EISL 0, it is `token_weighted`."""
+    options = {"clean_text": text, "ce_factor": 0.5, "label_smoothing": smoothing}
+    made = loaded(build(*NOISE, ngram_factor=0.0, **options))
+    sample = made.sample(SENTENCES)
+    target, mask = sample["target"], sample["target"].ne(PAD)
+    log_probs = made.model(**sample["net_input"])[0].log_softmax(2)
+    own = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
+    # Of fairseq: the share is spread over the other symbols alone.
+    spread = smoothing / (log_probs.size(2) - 1)
+    smoothed = (1 - smoothing - spread) * own + spread * log_probs.sum(2)
+    counts = weights_of(made, text)(target).of_tokens()
+    for training, weights in ((True, counts), (False, torch.ones_like(counts))):
+        made.criterion.train(training)
+        _, _, log = made.criterion(made.model, sample)
+        expected = (smoothed * weights).masked_fill(~mask, 0.0).sum(1) / mask.sum(1).clamp(min=1)
+        assert_near(log["ce"], -expected.sum(), torch.float32)
+        assert_near(log["nll"], -own.masked_fill(~mask, 0.0).sum(), torch.float32)
+    made.criterion.train()
+    loss, _, log = made.criterion(made.model, sample)
+    assert_near(loss, 0.5 * log["ce"], torch.float32)
+    both = loaded(build(*NOISE, **options, **TEACHER))
+    alone = loaded(build(*NOISE, **{**options, "ce_factor": 0.0}, **TEACHER))
+    parts = [each.criterion(each.model, sample)[0] for each in (both, alone, made)]
+    assert_near(parts[0], parts[1] + parts[2], torch.float32)
+
+
 @pytest.mark.parametrize("arch", ["nonautoregressive_transformer", "cmlm_transformer"])
 def test_sentences_of_the_text_begin_as_targets_do(build, text, arch):
     """Else the first word of each would be a pair that nothing is known of."""
@@ -109,11 +137,14 @@ def test_the_training_set_may_have_another_name(build, text, caplog):
     assert "counted 20 training targets and 20 clean sentences" in caplog.text
 
 
-@pytest.mark.parametrize("arch", ["cmlm_transformer", "ctc_transformer", "dag_transformer"])
+INAT = "iterative_nonautoregressive_transformer"
+
+
+@pytest.mark.parametrize("arch", ["cmlm_transformer", INAT, "ctc_transformer", "dag_transformer"])
 def test_models_that_are_not_autoregressive(build, text, monkeypatch, arch):
-    """All weights doubled, the loss is."""
-    made = loaded(build(arch=arch, clean_text=text, ngram="2,3"))
-    sample, losses = made.sample(SENTENCES), []
+    """All weights doubled, the loss is, and the cross entropy; no likelihood of alignments is."""
+    made = loaded(build(arch=arch, clean_text=text, ngram="2,3", ce_factor=0.5))
+    sample, losses, beside = made.sample(SENTENCES), [], []
     for factor in (1.0, 2.0):
 
         def alike(targets, factor=factor):
@@ -124,7 +155,28 @@ def test_models_that_are_not_autoregressive(build, text, monkeypatch, arch):
         torch.manual_seed(1)
         _, _, log = made.criterion(made.model, sample)
         losses.append(log["order_2"])
+        beside.append(log["ce"])
     assert losses[1].item() == pytest.approx(2 * losses[0].item(), rel=1e-5)
+    times = 1 if arch in ("ctc_transformer", "dag_transformer") else 2
+    assert beside[1].item() == pytest.approx(times * beside[0].item(), rel=1e-5)
+
+
+def test_later_refinement_steps_are_weighed_where_they_have_cross_entropy_alone(
+    build, text, monkeypatch
+):
+    options = {"eisl_steps": "first", "eisl_special": "include"}
+    made = loaded(build(arch=INAT, clean_text=text, ngram="2", **options))
+    losses = []
+    for factor in (1.0, 3.0):
+
+        def alike(targets, factor=factor):
+            tokens = torch.full(targets.shape, factor)
+            return NGramWeights(tokens, tokens[:, 1:])
+
+        monkeypatch.setattr(made.criterion, "training_weights", alike)
+        torch.manual_seed(1)
+        losses.append(made.criterion(made.model, made.sample(SENTENCES))[2]["eisl"])
+    assert losses[1].item() == pytest.approx(3 * losses[0].item(), rel=1e-5)
 
 
 def test_it_says_what_was_counted(build, text, caplog):
@@ -224,3 +276,13 @@ def test_its_numbers_without_a_text_are_said(build, caplog, criterion):
     with caplog.at_level(logging.WARNING, logger="fairseq_eisl"):
         made.criterion(made.model, made.sample(SENTENCES))
     assert "--clean-text-cap 9.0: no effect without --clean-text" in caplog.text
+
+
+@pytest.mark.parametrize("arch, said", [("ctc_transformer", True), ("cmlm_transformer", False)])
+def test_a_likelihood_of_alignments_is_not_weighed_which_is_said(build, text, caplog, arch, said):
+    made = loaded(build(arch=arch, clean_text=text, ngram_factor=0.0, ce_factor=1.0))
+    with caplog.at_level(logging.WARNING, logger="fairseq_eisl"):
+        made.criterion(made.model, made.sample(SENTENCES))
+    assert (
+        f"--clean-text {text}: no effect on the training with --ngram-factor 0" in caplog.text
+    ) == said
