@@ -94,6 +94,20 @@ def prompts() -> list:
     ]
 
 
+def tokenizer():
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<unk>", "<pad>", "<eos>", *(f"w{i}" for i in range(3, VOCABULARY))]
+    plain = Tokenizer(WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
+    plain.pre_tokenizer = WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=plain, unk_token="<unk>", pad_token="<pad>", eos_token="<eos>"
+    )
+
+
 def collate(items: list) -> dict:
     """Padded on the right, as collators do it."""
     found = {}

@@ -21,6 +21,7 @@ from tests.integrations.conftest import (
     needs_hugging_face,
     one_update,
     prompts,
+    tokenizer,
 )
 
 # -- prompts and completions ---------------------------------------------------------------
@@ -76,20 +77,6 @@ def test_several_turns_are_refused():
 # -- the trainer ---------------------------------------------------------------------------
 
 BATCHES = [(8, {}), (2, {}), (1, {}), (8, {"gradient_checkpointing": True})]
-
-
-def tokenizer():
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import WhitespaceSplit
-    from transformers import PreTrainedTokenizerFast
-
-    words = ["<unk>", "<pad>", "<eos>", *(f"w{i}" for i in range(3, VOCABULARY))]
-    plain = Tokenizer(WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
-    plain.pre_tokenizer = WhitespaceSplit()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=plain, unk_token="<unk>", pad_token="<pad>", eos_token="<eos>"
-    )
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def run(*words, cwd=None):
 def test_the_page_runs_as_it_is_written(tmp_path):
     page = (ROOT / "docs/pages/hugging_face.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     done = run("-c", "\n".join(blocks), cwd=tmp_path)
     assert done.returncode == 0 and "train_loss" in done.stdout, done.stderr[-3000:]
 

@@ -45,7 +45,8 @@ class EISLSFTTrainer(EISLTraining, SFTTrainer):
     row. The candidate is generated after the prompts, which are padded on the left, with positions
     that follow the attention mask. Text without a prompt is a completion of its first token.
 
-    What is logged is what :class:`EISLTrainer` logs.
+    What is logged is what :class:`EISLTrainer` logs, and ``ngram_weights`` (of completions) what it
+    is there.
     """
 
     config_name = "EISLSFTConfig"

@@ -1,12 +1,12 @@
 """EISL of a stock ``Trainer``, as its ``compute_loss_func``, and what the trainers here share."""
 
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...losses import IGNORE_INDEX, EISLOptions, eisl_logit_terms
+from ...losses import IGNORE_INDEX, EISLOptions, NGramWeights, eisl_logit_terms
 from ...losses.random_numbers import Seeds, fold
 
 Items = Union[Tensor, int, None]
@@ -21,6 +21,7 @@ def eisl_compute_loss(
     label_smoothing: float = 0.0,
     shift: Optional[bool] = None,
     generator: Seeds = None,
+    ngram_weights: Optional[Callable[[Tensor], NGramWeights]] = None,
     **options: Any,
 ) -> Tensor:
     """EISL with the target as the candidate: teacher forcing.
@@ -42,6 +43,8 @@ def eisl_compute_loss(
             None, it does where the outputs have none of an encoder.
         generator: of the Gumbel noise, as of ``eisl_loss``. Without gradient (evaluation) there
             is none.
+        ngram_weights: gives how much n-grams of the labels count, in EISL and in the cross
+            entropy, as a ``CleanTextWeights`` does. Without gradient all count alike.
         options: of ``EISLOptions``: ``ngrams``, ``weights``, ``selection``, ...
 
     Returns:
@@ -70,6 +73,8 @@ def eisl_compute_loss(
         logits, labels = logits[:, :-1], labels[:, 1:]
     chosen = EISLOptions(**options)
     mask = labels.ne(IGNORE_INDEX)
+    weigh = ngram_weights if torch.is_grad_enabled() else None
+    weights = None if weigh is None else weigh(labels)
     terms = eisl_logit_terms(
         logits,
         labels,
@@ -77,10 +82,11 @@ def eisl_compute_loss(
         target_mask=mask,
         options=chosen if torch.is_grad_enabled() else chosen.without_noise(),
         generator=generator,
+        ngram_weights=weights,
     )
     total = (terms.total() * mask.sum(1)).sum()
     if ce_factor > 0:
-        smoothed, _ = cross_entropy(logits, labels, label_smoothing)
+        smoothed, _ = cross_entropy(logits, labels, label_smoothing, weights)
         total = total + ce_factor * smoothed.sum()
     return total / number_of_items(num_items_in_batch, mask)
 
@@ -92,27 +98,30 @@ def number_of_items(num_items_in_batch: Items, mask: Tensor) -> Tensor:
     return torch.as_tensor(number, device=mask.device).clamp(min=1)
 
 
-def cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
+def cross_entropy(
+    logits: Tensor, labels: Tensor, smoothing: float, weights: Optional[NGramWeights] = None
+) -> Tuple[Tensor, Tensor]:
     """(B,) label-smoothed cross entropy and (B,) negative log-likelihood in nats, summed over the
-    labels of a sentence; logits (B, L, V) of labels (B, L), -100 where there is none.
+    labels of a sentence; logits (B, L, V) of labels (B, L), -100 where there is none. ``weights``
+    say how much each label counts, behind the one before it, in the cross entropy.
 
     >>> cross_entropy(torch.zeros(1, 2, 2), torch.tensor([[1, -100]]), 0.0)[1]
     tensor([0.6931])
     """
     by_position = logits.float().transpose(1, 2)
-    nll = functional.cross_entropy(
-        by_position, labels, ignore_index=IGNORE_INDEX, reduction="none"
-    ).sum(1)
-    if not smoothing:
-        return nll, nll
-    smoothed = functional.cross_entropy(
-        by_position,
-        labels,
-        ignore_index=IGNORE_INDEX,
-        reduction="none",
-        label_smoothing=smoothing,
-    )
-    return smoothed.sum(1), nll
+    nll = functional.cross_entropy(by_position, labels, ignore_index=IGNORE_INDEX, reduction="none")
+    smoothed = nll
+    if smoothing:
+        smoothed = functional.cross_entropy(
+            by_position,
+            labels,
+            ignore_index=IGNORE_INDEX,
+            reduction="none",
+            label_smoothing=smoothing,
+        )
+    if weights is not None:
+        smoothed = smoothed * weights.of_tokens()
+    return smoothed.sum(1), nll.sum(1)
 
 
 def target_seeds(targets: Tensor, mask: Tensor, *salt: int) -> Tensor:

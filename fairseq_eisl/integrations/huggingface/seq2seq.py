@@ -36,6 +36,10 @@ class EISLTrainer(EISLTraining, Seq2SeqTrainer):
     selection. ``eval_loss`` is a mean over sentences of the losses of their batches, as every
     trainer's; ``eval_eisl`` and ``eval_nll`` are means over labels.
 
+    ``ngram_weights``, beside the arguments of ``Seq2SeqTrainer``, says how much the n-grams of
+    targets count in training, such as a :class:`fairseq_eisl.losses.CleanTextWeights` (noisy
+    targets, and a text without noise).
+
     With ``ngram_factor=0, ce_factor=1`` it trains with cross entropy, rightly scaled under
     gradient accumulation. Stock BART and T5 do not: their loss is a mean over a part of the batch,
     which the stock trainer takes for one over all of it, so that the gradient is as many times too

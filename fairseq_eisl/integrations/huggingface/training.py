@@ -4,13 +4,13 @@ A trainer says how its batch becomes targets (``read_batch``), how the model sco
 (``scores_on``) and how it says one (``candidate``).
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
 from ...decoding import candidate_statistics
-from ...losses import IGNORE_INDEX, EISLTerms, eisl_logit_terms
+from ...losses import IGNORE_INDEX, EISLTerms, NGramWeights, eisl_logit_terms
 from .arguments import EISLArguments, loss_options
 from .candidates import Candidate
 from .loss_function import Items, cross_entropy, number_of_items, target_seeds
@@ -45,14 +45,30 @@ class Scored(NamedTuple):
 
 
 class EISLTraining:
-    """A mix-in before a trainer, whose arguments hold :class:`EISLArguments`."""
+    """A mix-in before a trainer, whose arguments hold :class:`EISLArguments`.
+
+    It takes one argument more than the trainer does, ``ngram_weights``: gives how much the n-grams
+    of (B, S) targets (-100 where there is none) count in training, in EISL and in the cross entropy
+    beside it, as a :class:`fairseq_eisl.losses.CleanTextWeights` does. In evaluation all count
+    alike.
+    """
 
     # The sums of compute_loss are divided by the labels of the whole accumulated batch.
     loss_is_scaled_for_ga = True
     config_name = "EISLConfig"
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        ngram_weights: Optional[Callable[[Tensor], NGramWeights]] = None,
+        **kwargs: Any,
+    ):
         name = type(self).__name__
+        if not (ngram_weights is None or callable(ngram_weights)):
+            raise ValueError(
+                f"ngram_weights: {name} calls it with targets, as a CleanTextWeights; it cannot "
+                f"call a {type(ngram_weights).__name__}"
+            )
         if kwargs.get("compute_loss_func") is not None:
             raise ValueError(f"compute_loss_func: {name} has a loss of its own; leave it away")
         super().__init__(*args, **kwargs)
@@ -67,6 +83,7 @@ class EISLTraining:
             )
         # Then the trainer counts labels over the accumulated batch, whatever the model does.
         own.model_accepts_loss_kwargs = True
+        self.ngram_weights = ngram_weights
         self.options = loss_options(own.args)
         orders = [f"eisl_{n}" for n in self.options.ngrams]
         rest = ("candidate_length", "target_length", "repetition", "selection_entropy")
@@ -127,27 +144,31 @@ class EISLTraining:
         """The loss with its factors, summed over labels, and sums to log."""
         args: Any = getattr(self, "args")  # noqa: B009 (of the trainer that comes after this)
         lengths, total = batch.lengths, torch.zeros((), device=batch.mask.device)
+        labels = batch.targets.masked_fill(~batch.mask, IGNORE_INDEX)
+        weigh = self.ngram_weights if model.training else None
+        weights = None if weigh is None else weigh(labels)
         means: Dict[str, Any] = {"target_length": (lengths.sum(), len(lengths))}
         if args.ngram_factor > 0:
             scored = forced
             if decodes or scored is None:
                 sample = args.train_decoding == "sample" and model.training
                 scored = self.scores_on(model, batch, self.candidate(batch, sample))
-            terms = self._terms(model.training, batch, scored)
+            terms = self._terms(model.training, batch, scored, weights)
             eisl = (terms.total() * lengths).sum()
             total = total + args.ngram_factor * eisl
             means["eisl"] = (eisl.detach(), lengths.sum())
             means.update(_statistics(terms, scored.candidate, self.options.ngrams))
         if forced is not None:
-            labels = batch.targets.masked_fill(~batch.mask, IGNORE_INDEX)
             smoothing = args.label_smoothing_factor
-            ce, nll = cross_entropy(forced.logits, labels, smoothing)
+            ce, nll = cross_entropy(forced.logits, labels, smoothing, weights)
             if args.ce_factor > 0:
                 total = total + args.ce_factor * ce.sum()
             means["nll"] = (nll.detach().sum(), lengths.sum())
         return total, means
 
-    def _terms(self, training: bool, batch: Batch, scored: Scored) -> EISLTerms:
+    def _terms(
+        self, training: bool, batch: Batch, scored: Scored, weights: Optional[NGramWeights]
+    ) -> EISLTerms:
         own: Any = self
         return eisl_logit_terms(
             scored.logits,
@@ -156,6 +177,7 @@ class EISLTraining:
             target_mask=batch.mask,
             options=self.options if training else self.options.without_noise(),
             generator=target_seeds(batch.targets, batch.mask, own.args.seed, own.state.global_step),
+            ngram_weights=weights,
         )
 
     # -- what is logged --------------------------------------------------------------------
