@@ -87,6 +87,11 @@ def _parser() -> argparse.ArgumentParser:
         if name == "run":
             add_jobs(part, "stages at once, each with its own threads (default: %(default)s)")
         if name == "tune":
+            add_jobs(
+                part,
+                "trials of one training at once, and then stages, each with its own threads "
+                "(default: %(default)s)",
+            )
             add_trials(part)
             part.add_argument(
                 "--trial-seed",
@@ -170,6 +175,7 @@ def _run_opened(opened: Opened, folder: str, runs: str, jobs: int = 1) -> int:
 
 
 def _tune(args) -> int:
+    _check_number("jobs", args.jobs, 1)
     _check_place("--runs", args.runs, stages=True)
     if args.out:
         _check_place("--out", args.out)
@@ -181,12 +187,13 @@ def _tune(args) -> int:
     name = f"{run_name(untuned, args.overrides)}-tuned"
     folder = args.out or os.path.join(args.runs, name)
     try:
-        chosen = tune.choose(args.config, [*args.overrides, *seed], args.runs, folder, before)
+        given = [*args.overrides, *seed]
+        chosen = tune.choose(args.config, given, args.runs, folder, before, args.jobs)
     except RecipeError as err:
         print(f"recipes: {err}", file=sys.stderr)
         return 1
     tried = open_recipe(args.config, [*args.overrides, *chosen.overrides], chosen.rows)
-    code = _run_opened(tried, folder, args.runs)
+    code = _run_opened(tried, folder, args.runs, args.jobs)
     if not code:  # of which settings the rows are, before some were chosen
         write_whole(os.path.join(folder, UNTUNED), as_text(untuned))
         shown = ("training", "setting", "score", "at_update", "chosen", "flags")

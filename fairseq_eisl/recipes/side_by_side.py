@@ -1,13 +1,31 @@
-"""Several processes at the stages of one recipe: each takes one that is ready and not held."""
+"""Several processes at the stages of one recipe: each takes one that is ready and not held. And at
+tasks that do not need each other."""
 
 import contextlib
 import multiprocessing
 import os
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Sequence
 
 from .errors import RecipeError
 from .processes import Stopped
 from .progress import be_plain, say
+
+
+def each_once(tasks: Sequence[Callable[[], None]], jobs: int):
+    """Call every task once, up to ``jobs`` of them at a time in processes of their own, which begin
+    them in their order. What fails ends it as in :meth:`Crew.work_together`."""
+    crew, turn = Crew(), multiprocessing.get_context("fork").Value("l", 0)
+
+    def work():
+        while True:
+            crew.check()
+            with turn.get_lock():
+                number, turn.value = turn.value, turn.value + 1
+            if number >= len(tasks):
+                return
+            tasks[number]()
+
+    crew.work_together(work, max(1, min(jobs, len(tasks))))
 
 
 class Crew:

@@ -22,6 +22,7 @@ validation set is looked at.
 import json
 import math
 import os
+from functools import partial
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from omegaconf import DictConfig
@@ -37,6 +38,7 @@ from .progress import say
 from .recipe import noise_of, training_flags, trainings
 from .runner import Runner
 from .schema import load
+from .side_by_side import each_once
 from .stage import Stage
 from .stage_cache import STAMP
 from .trial_rows import TrialRows
@@ -122,10 +124,12 @@ def choose(
     runs: str,
     folder: str,
     before: Optional[TrialRows] = None,
+    jobs: int = 1,
 ) -> Chosen:
     """Run the trials that are not done yet, and choose.
 
-    ``before``: rows of trials that were run elsewhere, and are not run again.
+    ``before``: rows of trials that were run elsewhere, and are not run again. ``jobs``: trials of
+    one training at a time.
     """
     before = TrialRows() if before is None else before
     check_trials(config, overrides)
@@ -133,17 +137,19 @@ def choose(
     found = Chosen([], [])
     for group in trials(recipe):
         name = group[0].training + (", decoding" if group[0].decodes else "")
-        rows = []
+        known, attempts = {}, {}
         for number, trial in enumerate(group, 1):
-            known = before.find(_known(recipe, trial), _updates(recipe, trial))
+            row = before.find(_known(recipe, trial), _updates(recipe, trial))
             said = f"tune: {name}, setting {number} of {len(group)}: {trial.setting}"
-            if known is None:
-                say(said)
+            if row is None:
                 given = [*overrides, *found.overrides, *trial.overrides(recipe)]
-                known = _tried(config, given, trial, runs, folder)
+                attempts[number] = _Attempt(said, *open_recipe(config, given), trial, runs)
             else:
-                say(f"{said}: {known['score']}, tried before (commit {known['commit']})")
-            rows.append(known)
+                say(f"{said}: {row['score']}, tried before (commit {row['commit']})")
+                known[number] = row
+        each_once([partial(each.run, folder) for each in attempts.values()], jobs)
+        known.update({number: each.row() for number, each in attempts.items()})
+        rows = [row for _, row in sorted(known.items())]
         index = best_of(rows, group[0].place().rpartition(".")[0])
         before.compare(rows, index)
         best = group[index]
@@ -168,21 +174,32 @@ def best_of(rows: Sequence[Dict[str, str]], place: str) -> int:
     return ranked.index(max(ranked))
 
 
-def _tried(
-    config: str, overrides: List[str], trial: Trial, runs: str, folder: str
-) -> Dict[str, str]:
-    """The row of a trial."""
-    recipe, stages = open_recipe(config, overrides)
-    last = trial.training
-    if trial.decodes:
-        stages.append(_validation(stages, trial.training))
-        last = stages[-1].name
-    runner = Runner(_until(stages, last), runs)
-    runner.run_stages(os.path.join(folder, TRIALS, last, trial.setting))
-    if not trial.decodes:
-        return _training_row(recipe, trial, runner.path(last))
-    reference = os.path.join(runner.path("prepare"), f"valid.{recipe.data.target}")
-    return _decoding_row(recipe, trial, runner.path(last), reference)
+class _Attempt:
+    """A trial with its own recipe and stages; ``said`` when it begins."""
+
+    def __init__(
+        self, said: str, recipe: DictConfig, stages: Sequence[Stage], trial: Trial, runs: str
+    ):
+        self.said, self.recipe, self.trial = said, recipe, trial
+        self.last = trial.training
+        if trial.decodes:
+            stages = [*stages, _validation(stages, trial.training)]
+            self.last = stages[-1].name
+        self.runner = Runner(_until(stages, self.last), runs)
+
+    def run(self, folder: str):
+        """Run what is not done."""
+        say(self.said)
+        self.runner.run_stages(os.path.join(folder, TRIALS, self.last, self.trial.setting))
+
+    def row(self) -> Dict[str, str]:
+        """What it has brought."""
+        place = self.runner.path(self.last)
+        if not self.trial.decodes:
+            return _training_row(self.recipe, self.trial, place)
+        prepared = self.runner.path("prepare")
+        reference = os.path.join(prepared, f"valid.{self.recipe.data.target}")
+        return _decoding_row(self.recipe, self.trial, place, reference)
 
 
 def _validation(stages: Sequence[Stage], training: str) -> Stage:

@@ -12,6 +12,7 @@ from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.placeholders import folder
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError
+from fairseq_eisl.recipes.side_by_side import each_once
 from fairseq_eisl.recipes.stage import Stage
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
@@ -103,6 +104,37 @@ def test_a_failure_ends_the_run_when_the_other_stage_is_through(tmp_path, fails,
     assert not runner.cache.is_done(runner.path("later"))
     said = capfd.readouterr().err
     assert said.count("\nwhat was wrong\n") == said.count("a stage has failed") == 1
+
+
+def test_tasks_are_called_once_each_some_at_a_time(tmp_path):
+    def task(name, other=None):
+        with open(tmp_path / "called", "a", encoding="utf-8") as f:
+            f.write(name)
+        until = time.time() + 60
+        while other and other not in (tmp_path / "called").read_text() and time.time() < until:
+            time.sleep(0.05)
+        if time.time() > until:
+            raise RecipeError(f"{name} has waited in vain")
+
+    each_once([lambda: task("a", "b"), lambda: task("b", "a"), lambda: task("c")], 2)
+    assert sorted((tmp_path / "called").read_text()) == ["a", "b", "c"]
+    (tmp_path / "called").unlink()
+    each_once([lambda name=name: task(name) for name in "abc"], 1)
+    assert (tmp_path / "called").read_text() == "abc"
+    each_once([], 2)
+
+
+def test_a_task_that_fails_ends_the_others_when_they_are_through(tmp_path):
+    def ends(name, wait=0.0, reason=None):
+        time.sleep(wait)
+        if reason:
+            raise RecipeError(reason)
+        (tmp_path / name).touch()
+
+    tasks = [lambda: ends("slow", 2.0), lambda: ends("broken", 0.2, "why"), lambda: ends("later")]
+    with pytest.raises(RecipeError, match="^why$"):
+        each_once(tasks, 2)
+    assert os.listdir(tmp_path) == ["slow"]
 
 
 PROGRAM = """

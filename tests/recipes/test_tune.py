@@ -48,7 +48,7 @@ def rows_of(path):
 
 def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
     runs, out = tmp_path / "runs", tmp_path / "out"
-    code, output = finish(recipes("tune", tuned, *TINY, "--runs", runs, "--out", out))
+    code, output = finish(recipes("tune", tuned, *TINY, "--runs", runs, "--out", out, "--jobs", 2))
     assert code == 0, output
 
     tried = rows_of(out / "trials.csv")
