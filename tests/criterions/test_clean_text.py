@@ -140,43 +140,39 @@ def test_the_training_set_may_have_another_name(build, text, caplog):
 INAT = "iterative_nonautoregressive_transformer"
 
 
-@pytest.mark.parametrize("arch", ["cmlm_transformer", INAT, "ctc_transformer", "dag_transformer"])
-def test_models_that_are_not_autoregressive(build, text, monkeypatch, arch):
-    """All weights doubled, the loss is, and the cross entropy; no likelihood of alignments is."""
-    made = loaded(build(arch=arch, clean_text=text, ngram="2,3", ce_factor=0.5))
-    sample, losses, beside = made.sample(SENTENCES), [], []
-    for factor in (1.0, 2.0):
+@pytest.fixture
+def logged(monkeypatch):
+    """What a criterion logs of SENTENCES where every n-gram weighs ``factor``."""
 
-        def alike(targets, factor=factor):
+    def found(made, factor):
+        def alike(targets):
             tokens = torch.full(targets.shape, factor)
             return NGramWeights(tokens, tokens[:, 1:])
 
         monkeypatch.setattr(made.criterion, "training_weights", alike)
         torch.manual_seed(1)
-        _, _, log = made.criterion(made.model, sample)
-        losses.append(log["order_2"])
-        beside.append(log["ce"])
-    assert losses[1].item() == pytest.approx(2 * losses[0].item(), rel=1e-5)
+        return made.criterion(made.model, made.sample(SENTENCES))[2]
+
+    return found
+
+
+@pytest.mark.parametrize("arch", ["cmlm_transformer", INAT, "ctc_transformer", "dag_transformer"])
+def test_models_that_are_not_autoregressive(build, text, logged, arch):
+    """All weights doubled, the loss is, and the cross entropy; no likelihood of alignments is."""
+    made = loaded(build(arch=arch, clean_text=text, ngram="2,3", ce_factor=0.5))
+    one, two = logged(made, 1.0), logged(made, 2.0)
+    assert two["order_2"].item() == pytest.approx(2 * one["order_2"].item(), rel=1e-5)
     times = 1 if arch in ("ctc_transformer", "dag_transformer") else 2
-    assert beside[1].item() == pytest.approx(times * beside[0].item(), rel=1e-5)
+    assert two["ce"].item() == pytest.approx(times * one["ce"].item(), rel=1e-5)
 
 
 def test_later_refinement_steps_are_weighed_where_they_have_cross_entropy_alone(
-    build, text, monkeypatch
+    build, text, logged
 ):
     options = {"eisl_steps": "first", "eisl_special": "include"}
     made = loaded(build(arch=INAT, clean_text=text, ngram="2", **options))
-    losses = []
-    for factor in (1.0, 3.0):
-
-        def alike(targets, factor=factor):
-            tokens = torch.full(targets.shape, factor)
-            return NGramWeights(tokens, tokens[:, 1:])
-
-        monkeypatch.setattr(made.criterion, "training_weights", alike)
-        torch.manual_seed(1)
-        losses.append(made.criterion(made.model, made.sample(SENTENCES))[2]["eisl"])
-    assert losses[1].item() == pytest.approx(3 * losses[0].item(), rel=1e-5)
+    one, three = logged(made, 1.0), logged(made, 3.0)
+    assert three["eisl"].item() == pytest.approx(3 * one["eisl"].item(), rel=1e-5)
 
 
 def test_it_says_what_was_counted(build, text, caplog):
