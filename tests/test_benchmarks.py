@@ -77,7 +77,7 @@ def test_the_released_step_decodes_what_we_decode(steps, monkeypatch):
     seen = []
     monkeypatch.setattr(steps, "released", lambda logits, *_: seen.append(logits))
     steps.released_step((1, 2))(model, sample)
-    found = decode(model, sample, d.pad(), d.eos(), after_eos=True)
+    found = decode(model, sample, d.pad(), d.eos(), at_eos="go_on")
     logits = model.decoder(
         found.prefix, encoder_out=model.encoder(sample["net_input"]["src_tokens"])
     )[0]

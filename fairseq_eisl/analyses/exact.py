@@ -104,7 +104,8 @@ def _both(
 ) -> Tuple[Tensor, List[float]]:
     """(2, B) the approximate and the exact values of a batch, and the seconds that they took."""
     symbols = trained.task.target_dictionary
-    found = decode(trained.model, sample, symbols.pad(), symbols.eos(), after_eos=after_eos)
+    at_eos = "go_on" if after_eos else "end"
+    found = decode(trained.model, sample, symbols.pad(), symbols.eos(), at_eos=at_eos)
     target = sample["target"]
     loss = loss.without_noise()
 

@@ -45,7 +45,8 @@ class Output(NamedTuple):
 def on_candidate(trained: Trained, sample: Sample, after_eos: bool = False) -> Output:
     """The model on its own greedy output, as EISL is trained."""
     symbols = trained.task.target_dictionary
-    found = decode(trained.model, sample, symbols.pad(), symbols.eos(), after_eos=after_eos)
+    at_eos = "go_on" if after_eos else "end"
+    found = decode(trained.model, sample, symbols.pad(), symbols.eos(), at_eos=at_eos)
     return forward(trained, sample, found)
 
 

@@ -27,6 +27,7 @@ from .candidate_flags import (
     PART_FACTORS,
     SequenceCriterionConfig,
     allow_negative_values,
+    at_eos,
     check_candidate_flags,
     check_factors,
     flag_of,
@@ -98,7 +99,7 @@ class SequenceCriterion(FairseqCriterion):
         self.ce_factor, self.label_smoothing = cfg.ce_factor, cfg.label_smoothing
         # A criterion whose flags say nothing of candidates has the target for one.
         self.decoding = str(getattr(cfg, "train_decoding", "teacher-forcing"))
-        self.after_eos = getattr(cfg, "candidate_after_eos", False)
+        self.at_eos = at_eos(cfg)
         self.parallel = getattr(cfg, "parallel_decoding", False)
         self.share_encoder_output = getattr(cfg, "share_encoder_output", False)
         self.layer = str(getattr(cfg, "output_layer", "whole"))
@@ -296,7 +297,7 @@ class SequenceCriterion(FairseqCriterion):
     def _candidates(self, model, sample, seeds, encoder_out=None) -> Candidates:
         if self.decoding == "teacher-forcing":
             return teacher_forced(sample, self.padding_idx)
-        rest = {"after_eos": self.after_eos, "encoder_out": encoder_out}
+        rest = {"at_eos": self.at_eos, "encoder_out": encoder_out}
         if self.parallel:
             return decode_in_parallel(model, sample, self.padding_idx, self.eos_idx, **rest)
         sampling = self.decoding == "sample" and self.training

@@ -89,6 +89,13 @@ class CandidateCriterionConfig(SequenceCriterionConfig):
             "length, as candidate positions"
         },
     )
+    candidate_avoid_eos: bool = field(
+        default=False,
+        metadata={
+            "help": "say no EOS before the target's last position: the candidate is as long as the "
+            "target, without words after an EOS, which no decoding would say"
+        },
+    )
     parallel_decoding: bool = field(
         default=False,
         metadata={
@@ -134,6 +141,11 @@ def check_candidate_flags(cfg: Any):
     if not hasattr(cfg, "train_decoding"):
         return
     check_choices(cfg, [("train_decoding", DECODINGS)])
+    if cfg.candidate_after_eos and cfg.candidate_avoid_eos:
+        raise ValueError(
+            "--candidate-after-eos and --candidate-avoid-eos: there is no EOS to go on after; "
+            "leave one of them away"
+        )
     if cfg.parallel_decoding and str(cfg.train_decoding) != "greedy":
         raise ValueError(
             f"--parallel-decoding is for --train-decoding greedy, not {cfg.train_decoding}"
@@ -153,6 +165,14 @@ def _check_terms(cfg: Any):
     for name in ("hint_student_threshold", "hint_teacher_threshold"):
         if not -1 <= getattr(cfg, name) <= 1:
             raise ValueError(f"{flag_of(name)} is a cosine, in [-1, 1], not {getattr(cfg, name)}")
+
+
+def at_eos(cfg: Any) -> str:
+    """What a candidate's own EOS does, see :data:`fairseq_eisl.decoding.AT_EOS`. Checkpoints of
+    before have no such flag."""
+    if getattr(cfg, "candidate_avoid_eos", False):
+        return "avoid"
+    return "go_on" if getattr(cfg, "candidate_after_eos", False) else "end"
 
 
 def flag_of(name: str) -> str:

@@ -8,6 +8,7 @@ from .nat_outputs import NATOutputs
 CANDIDATES = (
     "train_decoding",
     "candidate_after_eos",
+    "candidate_avoid_eos",
     "parallel_decoding",
     "share_encoder_output",
 )
@@ -80,7 +81,8 @@ def idle_flags(
         return
     if str(given.cfg.train_decoding) == "teacher-forcing":
         why = "with --train-decoding teacher-forcing, which decodes nothing"
-        yield from given.lines(["candidate_after_eos", "share_encoder_output"], why)
+        ends = "candidate_after_eos", "candidate_avoid_eos"
+        yield from given.lines([*ends, "share_encoder_output"], why)
     elif not shares:
         why = f"with this {name}: what its forward does with its encoder is not known"
         yield from given.lines(["share_encoder_output"], why)

@@ -1,5 +1,5 @@
 """Decoding of candidates in plain PyTorch; nothing here but ``decoding.fairseq`` needs fairseq."""
 
-from .candidates import Candidates, candidate_statistics, decode, decode_in_parallel
+from .candidates import AT_EOS, Candidates, candidate_statistics, decode, decode_in_parallel
 
-__all__ = ["Candidates", "candidate_statistics", "decode", "decode_in_parallel"]
+__all__ = ["AT_EOS", "Candidates", "candidate_statistics", "decode", "decode_in_parallel"]

@@ -15,6 +15,10 @@ _CUDA_STEPS_BETWEEN_LOOKS = 8
 _CUDA_ITERATIONS_BETWEEN_LOOKS = 2
 
 NextLogits = Callable[[int], Tensor]
+AT_EOS = ("end", "go_on", "avoid")
+"""What a candidate's own EOS does before the last position that it may have: the candidate ends
+with it; decoding goes on after it, and the positions there are candidate positions as well; or none
+is said before that position."""
 
 
 class Candidates(NamedTuple):
@@ -46,7 +50,7 @@ def decode(
     pad: int,
     eos: int,
     seeds: Optional[Tensor] = None,
-    after_eos: bool = False,
+    at_eos: str = "end",
 ) -> Candidates:
     """Decode a candidate for each sentence, token by token.
 
@@ -60,8 +64,10 @@ def decode(
         pad: id of padding, which is never chosen.
         eos: id of the end.
         seeds: (B,) int64 seeds to sample with; None decodes greedily.
-        after_eos: go on after the candidate's own EOS, and count the positions there as
-            candidate positions.
+        at_eos: what the candidate's own EOS does, one of ``AT_EOS``.
+
+    Raises:
+        ValueError: an unknown choice.
 
     The model says token 3, 4 and the end (2) whatever came before:
 
@@ -72,6 +78,7 @@ def decode(
     Candidates(tokens=tensor([[3, 4, 2, 1]]), prefix=tensor([[2, 3, 4, 2]]),
         mask=tensor([[ True,  True,  True, False]]))
     """
+    _check_choice(at_eos)
     tokens = first.new_full((len(first), length + 1), pad)
     tokens[:, 0] = first
     next_logits = begin(tokens[:, :-1])
@@ -82,10 +89,12 @@ def decode(
             step_seeds = fold(seeds, step)
             values = values + gumbel(step_seeds, values.size(1))
         values[:, pad].fill_(-float("inf"))
+        if at_eos == "avoid":
+            values[:, eos].masked_fill_(limit.gt(step + 1), -float("inf"))
         chosen = values.argmax(1).masked_fill(ended, pad)
         tokens[:, step + 1] = chosen
         ended = ended | limit.le(step + 1)
-        if not after_eos:
+        if at_eos == "end":
             ended = ended | chosen.eq(eos)
         look = not ended.is_cuda or (step + 1) % _CUDA_STEPS_BETWEEN_LOOKS == 0
         if look and bool(ended.all()):
@@ -103,7 +112,7 @@ def decode_in_parallel(
     *,
     pad: int,
     eos: int,
-    after_eos: bool = False,
+    at_eos: str = "end",
 ) -> Candidates:
     """The greedy candidates of :func:`decode`, as a fixed point.
 
@@ -124,15 +133,19 @@ def decode_in_parallel(
     >>> decode_in_parallel(lambda prefix: table.clone(), first, guess, limit, pad=1, eos=2).tokens
     tensor([[3, 4, 2, 1]])
     """
+    _check_choice(at_eos)
     first, limit = first.unsqueeze(1), limit.unsqueeze(1)
-    over = torch.arange(guess.size(1), device=guess.device).ge(limit)
+    place = torch.arange(guess.size(1), device=guess.device)
+    over = place.ge(limit)
     too_long, guess = over, guess.masked_fill(over, pad)
     for step in range(guess.size(1)):
         values = all_logits(torch.cat([first, guess[:, :-1]], 1)).float()
         values[:, :, pad].fill_(-float("inf"))
+        if at_eos == "avoid":
+            values[:, :, eos].masked_fill_(place.lt(limit - 1), -float("inf"))
         found = values.argmax(2)
         over = too_long
-        if not after_eos:
+        if at_eos == "end":
             ends = found.eq(eos).long()
             over = over | (ends.cumsum(1) - ends).gt(0)
         # What comes after an end may still be of use, should that end vanish again.
@@ -143,3 +156,8 @@ def decode_in_parallel(
             break
     candidate = guess.masked_fill(over, pad)
     return Candidates(candidate, torch.cat([first, candidate[:, :-1]], 1), candidate.ne(pad))
+
+
+def _check_choice(at_eos: str):
+    if at_eos not in AT_EOS:
+        raise ValueError(f"at_eos={at_eos!r} is unknown; choose from {', '.join(AT_EOS)}")

@@ -160,10 +160,17 @@ def test_bad_values_with_a_minus_sign_get_the_message_of_their_flag(toy, flag, v
 
 def test_every_flag_of_the_criterion_is_in_that_table():
     switches = {"ngram_sum", "candidate_after_eos", "parallel_decoding", "share_encoder_output"}
+    switches.add("candidate_avoid_eos")
     switches.add("hint_teacher")  # a file, read for non-autoregressive models only
     switches.add("clean_text")  # files, read when a training begins
     fields = set(EISLCriterionConfig.__dataclass_fields__) - {"_name"}
     assert {name for name, _, _ in BAD} | switches == fields
+
+
+def test_what_goes_on_after_an_end_says_one(task):
+    options = EISLCriterionConfig(candidate_after_eos=True, candidate_avoid_eos=True)
+    with pytest.raises(ValueError, match="--candidate-after-eos and --candidate-avoid-eos: "):
+        EISLCriterion(options, task)
 
 
 def test_only_greedy_candidates_are_decoded_in_parallel(task):
@@ -190,6 +197,7 @@ def test_nothing_to_train_on_is_refused(task):
         {"gumbel_temperature": 1e-3},
         {"label_smoothing": 0.999, "ce_factor": 1.0},
         {"candidate_after_eos": True, "train_decoding": "sample"},
+        {"candidate_avoid_eos": True, "train_decoding": "sample"},
     ],
 )
 def test_unusual_values_work(build, options):

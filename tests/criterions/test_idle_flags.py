@@ -30,6 +30,10 @@ AUTOREGRESSIVE = [
         {"candidate_after_eos": True, "train_decoding": "teacher-forcing"},
         "--candidate-after-eos: no effect with --train-decoding teacher-forcing",
     ),
+    (
+        {"candidate_avoid_eos": True, "train_decoding": "teacher-forcing"},
+        "--candidate-avoid-eos: no effect with --train-decoding teacher-forcing",
+    ),
     ({"candidate_after_eos": True, "parallel_decoding": True}, None),
     ({"label_smoothing": 0.1}, "--label-smoothing 0.1: no effect on the training with --ce-factor"),
     ({"label_smoothing": 0.1, "ce_factor": 0.1}, None),

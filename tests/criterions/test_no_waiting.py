@@ -59,7 +59,8 @@ def as_on_cuda(monkeypatch):
 @pytest.mark.parametrize("options", [
     {}, {"output_layer": "blocks"}, {"parallel_decoding": True}, {"train_decoding": "sample"},
     {"ce_factor": 0.5}, {"position_selection": "sinkhorn", "candidate_after_eos": True},
-    {"ngram": "0,2", "position_selection": "hard"},
+    {"ngram": "0,2", "position_selection": "hard"}, {"candidate_avoid_eos": True},
+    {"candidate_avoid_eos": True, "parallel_decoding": True},
 ])  # fmt: skip
 def test_a_step_of_an_autoregressive_model_waits_for_nothing(build, as_on_cuda, options):
     assert not lines_that_wait(build(**options))

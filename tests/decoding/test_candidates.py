@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_eisl.decoding import candidates
+from fairseq_eisl.decoding import AT_EOS, candidates
 from fairseq_eisl.decoding.fairseq import candidates as fairseq_candidates
 from fairseq_eisl.decoding.fairseq.cached_transformer import CachedTransformer
 from fairseq_eisl.decoding.fairseq.candidates import decode, decode_in_parallel
@@ -15,7 +15,7 @@ PAD, EOS = 1, 2
 SEEDS = (2, 3, 4)
 
 
-def literal_greedy(model, sample, row: int, after_eos: bool = False):
+def literal_greedy(model, sample, row: int, at_eos: str = "end"):
     """The candidate of one sentence: the argmax after the whole prefix, token by token.
 
     The encoder and decoder run anew for every token, without cache, on the sentence alone.
@@ -23,28 +23,31 @@ def literal_greedy(model, sample, row: int, after_eos: bool = False):
     source, target = sample["net_input"]["src_tokens"][row], sample["target"][row]
     source = source[source.ne(PAD)].unsqueeze(0)
     prefix, tokens = [EOS], []
-    while len(tokens) < int(target.ne(PAD).sum()):
+    length = int(target.ne(PAD).sum())
+    while len(tokens) < length:
         logits = model(source, torch.tensor([source.size(1)]), torch.tensor([prefix]))[0][0, -1]
         logits[PAD] = -float("inf")
+        if at_eos == "avoid" and len(tokens) + 1 < length:
+            logits[EOS] = -float("inf")
         tokens.append(int(logits.argmax()))
         prefix.append(tokens[-1])
-        if tokens[-1] == EOS and not after_eos:
+        if tokens[-1] == EOS and at_eos == "end":
             break
     return tokens
 
 
-@pytest.mark.parametrize("after_eos", [False, True])
+@pytest.mark.parametrize("at_eos", AT_EOS)
 @pytest.mark.parametrize("arch", ARCHS)
-def test_greedy_equals_the_literal_loop(build, arch, after_eos):
+def test_greedy_equals_the_literal_loop(build, arch, at_eos):
     ended = cut = 0
     for seed in SEEDS:
         made = build(arch=arch, seed=seed)
         sample = made.sample(SENTENCES)
-        found = decode(made.model, sample, PAD, EOS, after_eos=after_eos)
+        found = decode(made.model, sample, PAD, EOS, at_eos=at_eos)
         made.model.eval()
         for row in range(len(SENTENCES)):
             with torch.no_grad():
-                expected = literal_greedy(made.model, sample, row, after_eos)
+                expected = literal_greedy(made.model, sample, row, at_eos)
             size = len(expected)
             assert found.tokens[row, :size].tolist() == expected
             assert found.mask[row].tolist() == [t < size for t in range(found.mask.size(1))]
@@ -52,7 +55,7 @@ def test_greedy_equals_the_literal_loop(build, arch, after_eos):
             assert found.prefix[row, :size].tolist() == [EOS] + expected[:-1]
             ended += size < int(sample["target"][row].ne(PAD).sum())
             cut += EOS not in expected
-    assert cut and bool(ended) != after_eos  # otherwise the seeds show too little
+    assert cut and bool(ended) == (at_eos == "end")  # otherwise the seeds show too little
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -290,9 +293,9 @@ def test_it_trains_under_distributed_data_parallel(build):
 
 
 @pytest.mark.parametrize("looks", [1, 2])
-@pytest.mark.parametrize("after_eos", [False, True])
+@pytest.mark.parametrize("at_eos", AT_EOS)
 @pytest.mark.parametrize("arch", ARCHS)
-def test_in_parallel_equals_token_by_token(build, monkeypatch, arch, after_eos, looks):
+def test_in_parallel_equals_token_by_token(build, monkeypatch, arch, at_eos, looks):
     if looks > 1:
         monkeypatch.setattr(candidates, "_CUDA_ITERATIONS_BETWEEN_LOOKS", looks)
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
@@ -300,13 +303,21 @@ def test_in_parallel_equals_token_by_token(build, monkeypatch, arch, after_eos, 
     for seed, texts in [*((seed, SENTENCES) for seed in SEEDS), (SEEDS[0], SENTENCES[:1])]:
         made = build(arch=arch, seed=seed)
         sample = made.sample(texts)
-        expected = decode(made.model, sample, PAD, EOS, after_eos=after_eos)
-        found = decode_in_parallel(made.model, sample, PAD, EOS, after_eos=after_eos)
+        expected = decode(made.model, sample, PAD, EOS, at_eos=at_eos)
+        found = decode_in_parallel(made.model, sample, PAD, EOS, at_eos=at_eos)
         for name in ("tokens", "mask"):
             assert torch.equal(getattr(found, name), getattr(expected, name)), name
         live = expected.mask
         assert torch.equal(found.prefix[live], expected.prefix[live])
         assert made.model.training
+
+
+@pytest.mark.parametrize("function", [candidates.decode, candidates.decode_in_parallel])
+def test_an_unknown_choice_is_named(function):
+    one = torch.tensor([2])
+    rest = {"seeds": None, "length": 1} if function is candidates.decode else {"guess": one[None]}
+    with pytest.raises(ValueError, match="at_eos='never' is unknown; choose from end, go"):
+        function(None, one, limit=one, pad=1, eos=2, at_eos="never", **rest)
 
 
 def test_in_parallel_needs_few_forwards_where_the_model_knows_the_target(build, monkeypatch):

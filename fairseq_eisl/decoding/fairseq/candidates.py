@@ -31,13 +31,13 @@ def decode(
     pad: int,
     eos: int,
     seeds: Optional[Tensor] = None,
-    after_eos: bool = False,
+    at_eos: str = "end",
     encoder_out: Any = None,
     limit: Optional[Tensor] = None,
 ) -> Candidates:
     """A candidate for each sentence, with cached keys and values.
 
-    ``seeds``, ``after_eos``: as for :func:`fairseq_eisl.decoding.decode`. ``limit``: (B,) int64,
+    ``seeds``, ``at_eos``: as for :func:`fairseq_eisl.decoding.decode`. ``limit``: (B,) int64,
     the most tokens of each; as many as its target has, if None.
     """
     inner = _encoder_decoder(
@@ -58,7 +58,7 @@ def decode(
             pad=pad,
             eos=eos,
             seeds=seeds,
-            after_eos=after_eos,
+            at_eos=at_eos,
         )
 
 
@@ -80,7 +80,7 @@ def _next_scores(model, encoder_out, tokens: Tensor) -> NextLogits:
 
 @torch.no_grad()
 def decode_in_parallel(
-    model, sample, pad: int, eos: int, after_eos: bool = False, encoder_out: Any = None
+    model, sample, pad: int, eos: int, at_eos: str = "end", encoder_out: Any = None
 ) -> Candidates:
     """The greedy candidates of :func:`decode`, all positions at once, from the target as a guess
     (see :func:`fairseq_eisl.decoding.decode_in_parallel`)."""
@@ -104,7 +104,7 @@ def decode_in_parallel(
             limit=real.sum(1),
             pad=pad,
             eos=eos,
-            after_eos=after_eos,
+            at_eos=at_eos,
         )
 
 
