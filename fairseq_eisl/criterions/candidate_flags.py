@@ -168,8 +168,8 @@ def _check_terms(cfg: Any):
 
 
 def at_eos(cfg: Any) -> str:
-    """What a candidate's own EOS does, see :data:`fairseq_eisl.decoding.AT_EOS`. Checkpoints of
-    before have no such flag."""
+    """What a candidate's own EOS does, see :data:`fairseq_eisl.decoding.AT_EOS`. Criterions without
+    candidates have no such flags."""
     if getattr(cfg, "candidate_avoid_eos", False):
         return "avoid"
     return "go_on" if getattr(cfg, "candidate_after_eos", False) else "end"
