@@ -78,7 +78,7 @@ def test_cross_entropy_weighs_each_token_behind_the_one_before(build, text):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_cross_entropy_beside_the_loss_is_weighed_as_well(build, text, smoothing):
-    """The NLL of the log is not; with the factor of EISL 0, it is `token_weighted`."""
+    """The NLL of the log is not; with the factor of EISL 0 nothing else is trained."""
     options = {"clean_text": text, "ce_factor": 0.5, "label_smoothing": smoothing}
     made = loaded(build(*NOISE, ngram_factor=0.0, **options))
     sample = made.sample(SENTENCES)

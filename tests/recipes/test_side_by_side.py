@@ -181,6 +181,7 @@ def test_a_signal_ends_all_of_them(tmp_path, first):
             os.kill(child, 0)
 
 
-def test_a_wrong_number_of_stages_is_named(tmp_path, capsys):
-    assert main(["run", str(SMOKE), "--jobs", "0", "--runs", str(tmp_path / "runs")]) == 2
+@pytest.mark.parametrize("command", ["run", "tune"])
+def test_a_wrong_number_of_stages_is_named(tmp_path, capsys, command):
+    assert main([command, str(SMOKE), "--jobs", "0", "--runs", str(tmp_path / "runs")]) == 2
     assert "--jobs: 1 or more is needed, not 0" in capsys.readouterr().err
