@@ -114,9 +114,7 @@ class CleanTextWeights:
 
         self.tokens = ratio(clean.tokens, noisy.tokens)
         self._keys = noisy.pairs
-        found, known = _found(noisy.pairs, clean.pairs)
-        often = torch.zeros_like(noisy.pair_counts)
-        often[known] = clean.pair_counts[found[known]]
+        often = _lookup(noisy.pairs, clean.pairs, clean.pair_counts, 0)
         self.pairs = ratio(often, noisy.pair_counts)
         self._counts = noisy
 
@@ -128,11 +126,10 @@ class CleanTextWeights:
         known = targets.ge(0) & targets.lt(self.vocabulary)
         ids = targets.masked_fill(~known, 0)
         tokens = torch.where(known, self.tokens[ids], 1.0)
-        place, same = _found(ids[:, :-1] * self.vocabulary + ids[:, 1:], self._keys)
-        same = same & known[:, :-1] & known[:, 1:]
-        if not len(self._keys):
-            return NGramWeights(tokens, torch.ones_like(tokens[:, 1:]))
-        return NGramWeights(tokens, torch.where(same, self.pairs[place], 1.0))
+        keys = ids[:, :-1] * self.vocabulary + ids[:, 1:]
+        both = known[:, :-1] & known[:, 1:]
+        pairs = _lookup(keys, self._keys, self.pairs, 1.0).masked_fill(~both, 1.0)
+        return NGramWeights(tokens, pairs)
 
     def means(self) -> Tuple[float, float]:
         """The mean weight of a token and of a pair of the noisy text."""
@@ -150,12 +147,12 @@ class CleanTextWeights:
         return [(i, float(self.tokens[i]), float(share[i])) for i in order if lost[i] > 0]
 
 
-def _found(keys: Tensor, among: Tensor) -> Tuple[Tensor, Tensor]:
-    """Where each key stands in a rising list, and whether it does."""
-    place = torch.searchsorted(among, keys.contiguous()).clamp(max=max(0, len(among) - 1))
+def _lookup(keys: Tensor, among: Tensor, values: Tensor, lacking: float) -> Tensor:
+    """The values of keys, which are ``among``'s, a rising list; ``lacking`` of one that is none."""
     if not len(among):
-        return place, torch.zeros_like(keys, dtype=torch.bool)
-    return place, among[place].eq(keys)
+        return values.new_full(keys.shape, lacking)
+    place = torch.searchsorted(among, keys.contiguous()).clamp(max=len(among) - 1)
+    return torch.where(among[place].eq(keys), values[place], lacking)
 
 
 def check_numbers(smoothing: float, cap: float):

@@ -15,6 +15,7 @@ from ..common.run_files import ROWS, UNTUNED
 from ..evaluation.metrics.registry import registered
 from . import sweep as sweeps
 from . import sweep_jobs, sweep_results, tune
+from .gpus import check_gpus
 from .opening import Opened, open_recipe, open_recipes
 from .processes import Stopped, stopping
 from .progress import be_quiet, say
@@ -155,6 +156,7 @@ def _run(args) -> int:
     if args.out:
         _check_place("--out", args.out)
     opened = open_recipe(args.config, args.overrides)
+    check_gpus([opened[0]], args.jobs)
     folder = args.out or os.path.join(args.runs, run_name(opened[0], args.overrides))
     return _run_opened(opened, folder, args.runs, args.jobs)
 
@@ -183,6 +185,7 @@ def _tune(args) -> int:
     before = TrialRows.read(args.trials)
     tune.check_trials(args.config, [*args.overrides, *seed])
     untuned, _ = open_recipe(args.config, args.overrides)
+    check_gpus([untuned], args.jobs)
     _check_pictures()
     name = f"{run_name(untuned, args.overrides)}-tuned"
     folder = args.out or os.path.join(args.runs, name)
@@ -254,7 +257,8 @@ def _sweep(args) -> int:
     every = [cell.overrides for cell in cells]
     for overrides in sweeps.of_trials(sweep, cells):
         every += tune.variations(sweep.recipe, overrides)
-    open_recipes(sweep.recipe, every)
+    opened = open_recipes(sweep.recipe, every)
+    check_gpus([recipe for recipe, _ in opened], args.jobs, args.cluster == "slurm")
     if args.plan:
         for cell in cells:
             done = " (done)" if sweeps.is_done(sweep, cell, args.runs) else ""

@@ -14,7 +14,7 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import flag_values
-from .checks import workers
+from .worker_checks import workers
 
 PROGRAMS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate")
 Parsed = Tuple[Any, Callable[[str], str]]

@@ -174,7 +174,8 @@ class Recipe:
     half_precision: bool = True
     """--fp16, on a GPU only."""
     gpus: Optional[str] = None
-    """CUDA_VISIBLE_DEVICES of the trainings and of generation."""
+    """CUDA_VISIBLE_DEVICES of the trainings and of generation, e.g. "0,1"; "0;1" gives each of two
+    --jobs at once its own."""
     launcher: List[str] = field(default_factory=list)
     """Words before fairseq-train, e.g. [torchrun, --nproc_per_node, "4", --no-python]; on CPUs with
     flags distributed-backend: gloo and ddp-backend: legacy_ddp."""

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..common.checkout import PACKAGE, ROOT, git_commit
 from ..common.run_files import REPORT
+from .gpus import of_this_job
 from .placeholders import PLACES, filled
 from .placeholders import folder as folder_of
 from .processes import captured, supervised
@@ -68,7 +69,8 @@ class Runner:
             if stage.resumes:  # a training, whose log is drawn
                 commands[-1] += f" 2>&1 | tee -a {shell([os.path.join(folders['out'], 'log')])}"
             if stage.gpus is not None:
-                commands = [f"CUDA_VISIBLE_DEVICES={shell([stage.gpus])} {c}" for c in commands]
+                gpus = shell([of_this_job(stage.gpus)])
+                commands = [f"CUDA_VISIBLE_DEVICES={gpus} {c}" for c in commands]
             lines += [*commands, ""]
         return lines
 
@@ -285,7 +287,7 @@ def _environment(stage: Stage) -> Dict[str, str]:
         found.setdefault(name, "4294967296")
     found.setdefault("MALLOC_TOP_PAD_", "67108864")
     if stage.gpus is not None:
-        found["CUDA_VISIBLE_DEVICES"] = stage.gpus
+        found["CUDA_VISIBLE_DEVICES"] = of_this_job(stage.gpus)
     return found
 
 

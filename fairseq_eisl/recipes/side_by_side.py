@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable, List, Sequence
 
 from .errors import RecipeError
+from .gpus import JOB
 from .processes import Stopped
 from .progress import be_plain, say
 
@@ -62,7 +63,7 @@ class Crew:
         self._failed, self._reasons = context.Event(), context.SimpleQueue()
         self._pids = context.Array("q", jobs, lock=False)
         self._pids[0] = os.getpid()
-        helpers = [context.Process(target=self._help, args=(work,)) for _ in range(jobs - 1)]
+        helpers = [context.Process(target=self._help, args=(work, n)) for n in range(1, jobs)]
         failure = None
         try:
             for number, helper in enumerate(helpers, 1):
@@ -84,9 +85,10 @@ class Crew:
         if failure is not None:
             raise failure
 
-    def _help(self, work: Callable[[], None]):
+    def _help(self, work: Callable[[], None], number: int):
         """What another process does."""
         self.leads = False
+        os.environ[JOB] = str(number)
         with contextlib.suppress(RecipeError, Stopped):
             self._guarded(work)
 

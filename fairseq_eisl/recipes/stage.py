@@ -15,7 +15,7 @@ class Stage(NamedTuple):
     stdout: file in the stage's folder for the last command's standard output.
     resumes: run again, the command goes on where it was killed.
     max_update: a training that resumes at this update or later has ended.
-    gpus: CUDA_VISIBLE_DEVICES for it.
+    gpus: CUDA_VISIBLE_DEVICES for it, by job (see ``gpus``).
     files: names and contents (text, or what becomes JSON) that its folder holds before it
         begins, with folders of stages, too.
     """

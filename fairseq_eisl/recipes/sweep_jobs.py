@@ -1,5 +1,6 @@
 """The cells of a sweep as submitit jobs, on this machine or under SLURM."""
 
+import itertools
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from .errors import RecipeError
+from .gpus import JOB
 from .processes import signals_wait
 from .progress import duration, say
 from .slurm_states import EndedJobs
@@ -81,11 +83,14 @@ class _Jobs:
         except (NameError, TypeError, ValueError) as err:
             raise RecipeError(f"--parameters: {err}") from None
         self.active: List[Tuple[Cell, Any]] = []
+        self.numbers: Dict[str, int] = {}  # of the cells at work, among jobs at once
         self.queue = EndedJobs()
 
     def start(self, cell: Cell):
         # The job's own environment, which SLURM makes, and where this package lies.
         command = ["env", f"PYTHONPATH={environment()['PYTHONPATH']}"]
+        if self.local:
+            command.append(f"{JOB}={self._number(cell)}")
         command += command_of(self.sweep, cell, self.runs)
         if self.local:  # submitit ends its own processes only, not what a cell is at
             known = self._process_file(cell)
@@ -97,6 +102,13 @@ class _Jobs:
             job = self.executor.submit(self.function(command, verbose=True))
             self.active.append((cell, job))
         say(f"{cell.name}: started (log: {job.paths.stderr})")
+
+    def _number(self, cell: Cell) -> int:
+        """A cell's, the least that no cell at work has."""
+        taken = {self.numbers[other.name] for other, _ in self.active}
+        found = next(n for n in itertools.count() if n not in taken)
+        self.numbers[cell.name] = found
+        return found
 
     def ended(self) -> List[Tuple[Cell, Optional[str]]]:
         """The cells that are not at work any more, each with the reason if it failed."""

@@ -1,0 +1,128 @@
+"""Each of several jobs of a machine has its own part of ``gpus``."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from fairseq_eisl.recipes import sweep_jobs
+from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.gpus import JOB, check_gpus, of_this_job
+from fairseq_eisl.recipes.runner import Runner
+from fairseq_eisl.recipes.schema import RecipeError
+from fairseq_eisl.recipes.side_by_side import each_once
+from fairseq_eisl.recipes.stage import Stage
+from fairseq_eisl.recipes.sweep import Cell
+from tests.recipes.conftest import SMOKE
+
+# Writes the GPUs that it sees, and ends when the other file is there.
+SEES = """
+import os, pathlib, sys, time
+mine, other = map(pathlib.Path, sys.argv[1:])
+mine.with_suffix(".part").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+mine.with_suffix(".part").rename(mine)
+until = time.time() + 60
+while not other.exists() and time.time() < until:
+    time.sleep(0.05)
+"""
+
+
+def meeting(tmp_path, gpus):
+    """Two stages that are at work at once, and the files of what they see."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    commands = [
+        ((sys.executable, "-c", SEES, str(a), str(b)),) for a, b in ((one, two), (two, one))
+    ]
+    return [Stage(name, c, gpus=gpus) for name, c in zip("ab", commands)], (one, two)
+
+
+@pytest.mark.parametrize("gpus, seen", [("0,1; 2", ["0,1", "2"]), ("3", ["3", "3"])])
+def test_stages_at_once(tmp_path, gpus, seen):
+    stages, files = meeting(tmp_path, gpus)
+    Runner(stages, str(tmp_path / "runs")).run_stages(str(tmp_path / "out"), jobs=2)
+    assert sorted(path.read_text() for path in files) == seen
+
+
+def test_trials_at_once_and_their_stages(tmp_path):
+    stages, files = meeting(tmp_path, "5;6")
+    runs = str(tmp_path / "runs")
+    tasks = [
+        lambda stage=stage: Runner([stage], runs).run_stages(str(tmp_path / stage.name))
+        for stage in stages
+    ]
+    each_once(tasks, 2)
+    assert sorted(path.read_text() for path in files) == ["5", "6"]
+
+
+@pytest.fixture
+def local(tmp_path):
+    """The jobs of a sweep on this machine whose cells say ``MINE OTHER`` as ``SEES`` does."""
+    pytest.importorskip("submitit")
+    sweep = SimpleNamespace(name="s", recipe="r.yaml", tune=False)
+    return sweep_jobs._Jobs(sweep, str(tmp_path), sweep_jobs.Options("local", 2, 0, {}))
+
+
+def test_a_cell_takes_the_number_that_is_free(local, monkeypatch):
+    started = []
+
+    def submit(command):
+        started.append([word for word in command if word.startswith(f"{JOB}=")])
+        return SimpleNamespace(paths=SimpleNamespace(stderr="log"))
+
+    monkeypatch.setattr(local, "executor", SimpleNamespace(submit=submit))
+    monkeypatch.setattr(local, "function", lambda command, verbose: command)
+    cells = [Cell(name, []) for name in ("one", "two", "three", "four")]
+    local.start(cells[0])
+    local.start(cells[1])
+    del local.active[0]  # it has ended
+    local.start(cells[2])
+    local.start(cells[1])  # once more, while its first attempt is not over
+    assert started == [[f"{JOB}=0"], [f"{JOB}=1"], [f"{JOB}=0"], [f"{JOB}=2"]]
+
+
+def test_a_job_alone_has_the_first_part(monkeypatch):
+    monkeypatch.delenv(JOB, raising=False)
+    assert of_this_job("4;5") == "4" and of_this_job("4,5") == "4,5" and of_this_job("") == ""
+    monkeypatch.setenv(JOB, "1")
+    assert of_this_job("4;5") == "5" and of_this_job("4,5") == "4,5"
+
+
+def test_the_plan_has_the_first_part(capsys, quick_check):
+    assert main(["plan", str(SMOKE), "device=auto", "gpus='2;3'"]) == 0
+    out = capsys.readouterr().out
+    assert "CUDA_VISIBLE_DEVICES=2 " in out and "2;3" not in out
+
+
+@pytest.mark.parametrize(
+    "gpus, jobs, slurm, message",
+    [
+        ("0;1", 3, False, "--jobs 3: gpus: 0;1 has 2 parts"),
+        ("0;1", 1, True, "SLURM gives each job its own GPUs"),
+    ],
+)
+def test_parts_that_cannot_be_meant(gpus, jobs, slurm, message):
+    with pytest.raises(RecipeError, match=message):
+        check_gpus([SimpleNamespace(gpus=gpus)], jobs, slurm)
+
+
+@pytest.mark.parametrize("gpus", ["0;;1", "0;", ";", "0; "])
+def test_a_part_that_is_empty(gpus, capsys, quick_check):
+    assert main(["plan", str(SMOKE), "device=auto", f"gpus='{gpus}'"]) == 2
+    assert f": gpus: {gpus}: a part is empty" in capsys.readouterr().err
+
+
+def test_one_part_is_shared_and_as_many_as_jobs_are_right():
+    for gpus in (None, "", "0", "0,1"):
+        check_gpus([SimpleNamespace(gpus=gpus)], 3, slurm=True)
+    check_gpus([SimpleNamespace(gpus="0;1;2")], 3)
+
+
+@pytest.mark.parametrize("words", [["run"], ["tune"], ["sweep", "--axis", "seed=1,2"]])
+def test_too_few_parts_are_named_before_anything_runs(words, tmp_path, capsys, quick_check):
+    tune = ["+tune.eisl={settings:{a:[lr=1e-4],b:[lr=2e-4]}}"] if words == ["tune"] else []
+    runs = tmp_path / "runs"
+    given = [str(SMOKE), "device=auto", "gpus='0;1'", *tune, "--jobs", "3", "--runs", str(runs)]
+    assert main([*words, *given]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("recipes: --jobs 3: gpus: 0;1 has 2 parts")
+    assert not runs.exists()
