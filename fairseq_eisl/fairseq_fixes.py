@@ -7,6 +7,7 @@ longer needed.
 import argparse
 import functools
 import os
+import sys
 import types
 
 import numpy as np
@@ -23,7 +24,7 @@ def apply():
     mend_bart_beams()
     quieten_libnat()
     explain_unreadable_checkpoints()
-    keep_state_of_criterions()
+    keep_state_of_trainings()
     join_launched_workers()
     trust_other_workers()
 
@@ -208,12 +209,15 @@ def _check_contents(path: str, state):
         )
 
 
-def keep_state_of_criterions():
-    """Checkpoints hold the ``kept_state()`` of a criterion that has one, and a training that is
-    resumed gets it back by ``load_kept_state``.
+def keep_state_of_trainings():
+    """What fairseq's checkpoints lack for a training that is resumed to go on as it would have.
 
+    The ``kept_state()`` of a criterion that has one; it gets it back by ``load_kept_state``.
     fairseq saves a criterion only where it has parameters, then wraps it like a model, and cannot
     start it from a checkpoint of another criterion; what it saves of a task it never loads.
+
+    And what ``--patience`` counts, which fairseq keeps in its function: a training that was killed
+    would have as much patience again.
     """
     from fairseq.trainer import Trainer
 
@@ -227,15 +231,42 @@ def keep_state_of_criterions():
         criterion = self.get_criterion()
         if hasattr(criterion, "kept_state"):
             state["extra_state"]["criterion_state"] = criterion.kept_state()
+        counted = vars(_stopping()) if self.cfg.checkpoint.patience > 0 else {}
+        if "best" in counted:
+            state["extra_state"]["patience_state"] = {name: counted[name] for name in _COUNTED}
         return state
 
     @functools.wraps(load)
-    def load_checkpoint(self, filename, reset_optimizer=False, *args, **kwargs):
-        extra = load(self, filename, reset_optimizer, *args, **kwargs)
+    def load_checkpoint(
+        self,
+        filename,
+        reset_optimizer=False,
+        reset_lr_scheduler=False,
+        optimizer_overrides=None,
+        reset_meters=False,
+    ):
+        flags = (reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters)
+        extra = load(self, filename, *flags)
         criterion, kept = self.get_criterion(), (extra or {}).get("criterion_state")
         # Another training that begins with these weights begins anew.
         if kept is not None and not reset_optimizer and hasattr(criterion, "load_kept_state"):
             criterion.load_kept_state(kept)
+        counted = (extra or {}).get("patience_state")
+        if counted and not reset_optimizer and not reset_meters:  # as the best score of all
+            vars(_stopping()).update(counted)
         return extra
 
     Trainer.state_dict, Trainer.load_checkpoint = state_dict, load_checkpoint
+
+
+_COUNTED = ("best", "num_runs")
+
+
+def _stopping():
+    """The function of fairseq-train that counts what ``--patience`` waits for, in its own
+    attributes; another one where no fairseq-train is at work."""
+    for name in ("__main__", "fairseq_cli.train"):
+        found = getattr(sys.modules.get(name), "should_stop_early", None)
+        if found is not None:
+            return found
+    return lambda cfg, valid_loss: False

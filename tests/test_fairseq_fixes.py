@@ -331,3 +331,42 @@ def test_a_criterion_without_state_leaves_the_checkpoint_as_it_was(toy, tmp_path
     trainer.save_checkpoint(path, {"train_iterator": {"epoch": 1}})
     assert "criterion_state" not in torch.load(path)["extra_state"]
     trainer.load_checkpoint(path)
+
+
+def test_a_killed_training_has_no_more_patience_than_it_had(toy, tmp_path, monkeypatch):
+    """Begun anew, what an earlier training has counted is not its own."""
+    from fairseq_cli.train import should_stop_early as stops
+
+    def trainer():
+        made = setup(toy.bin, "--patience", "2", "--maximize-best-checkpoint-metric")
+        return Trainer(made.cfg, made.task, made.model, made.criterion)
+
+    def new_process():
+        for name in ("best", "num_runs"):
+            monkeypatch.delattr(stops, name, raising=False)
+
+    first, second = trainer(), trainer()
+    path = str(tmp_path / "checkpoint.pt")
+    new_process()
+    assert [stops(first.cfg, score) for score in (10.0, 9.0)] == [False, False]
+    first.consolidate_optimizer()
+    first.save_checkpoint(path, {"train_iterator": {"epoch": 1}})
+    for reset in ({"reset_optimizer": True}, {"reset_meters": True}):
+        new_process()
+        second.load_checkpoint(path, **reset)
+        assert [stops(second.cfg, score) for score in (8.0, 7.0)] == [False, False]
+    new_process()
+    second.load_checkpoint(path)
+    assert [stops(second.cfg, score) for score in (9.5, 9.6)] == [True, True]
+    new_process()
+
+
+def test_without_patience_a_checkpoint_has_none(toy, tmp_path, monkeypatch):
+    from fairseq_cli.train import should_stop_early
+
+    made = setup(toy.bin)
+    trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
+    trainer.consolidate_optimizer()
+    monkeypatch.setattr(should_stop_early, "best", 3.0, raising=False)
+    trainer.save_checkpoint(str(tmp_path / "c.pt"), {"train_iterator": {"epoch": 1}})
+    assert "patience_state" not in torch.load(tmp_path / "c.pt")["extra_state"]
