@@ -19,7 +19,8 @@ from .gpus import check_gpus
 from .opening import Opened, open_recipe, open_recipes
 from .processes import Stopped, stopping
 from .progress import be_quiet, say
-from .runner import Runner, as_text, write_whole
+from .run_folder import check_folder, write_whole
+from .runner import Runner, as_text
 from .schema import RecipeError, run_name
 from .stage import shell
 from .trial_rows import TrialRows
@@ -158,6 +159,7 @@ def _run(args) -> int:
     opened = open_recipe(args.config, args.overrides)
     check_gpus([opened[0]], args.jobs)
     folder = args.out or os.path.join(args.runs, run_name(opened[0], args.overrides))
+    check_folder(folder, [stage.name for stage in opened[1]])
     return _run_opened(opened, folder, args.runs, args.jobs)
 
 
@@ -184,11 +186,12 @@ def _tune(args) -> int:
     seed = [] if args.trial_seed is None else [f"seed={args.trial_seed}"]
     before = TrialRows.read(args.trials)
     tune.check_trials(args.config, [*args.overrides, *seed])
-    untuned, _ = open_recipe(args.config, args.overrides)
+    untuned, stages = open_recipe(args.config, args.overrides)
     check_gpus([untuned], args.jobs)
     _check_pictures()
     name = f"{run_name(untuned, args.overrides)}-tuned"
     folder = args.out or os.path.join(args.runs, name)
+    check_folder(folder, [stage.name for stage in stages])
     try:
         given = [*args.overrides, *seed]
         chosen = tune.choose(args.config, given, args.runs, folder, before, args.jobs)

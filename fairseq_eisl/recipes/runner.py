@@ -11,12 +11,12 @@ from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence
 from omegaconf import DictConfig, OmegaConf
 
 from ..common.checkout import PACKAGE, ROOT, git_commit
-from ..common.run_files import REPORT
 from .gpus import of_this_job
 from .placeholders import PLACES, filled
 from .placeholders import folder as folder_of
 from .processes import captured, supervised
 from .progress import Progress, duration, say
+from .run_folder import RECIPE, is_result, link_to, write_whole
 from .schema import RecipeError
 from .side_by_side import Crew
 from .stage import Stage, shell
@@ -82,7 +82,7 @@ class Runner:
         self.run_stages(folder, jobs)
         self._gather(folder)
         # Last: it says which settings the rows are of.
-        write_whole(os.path.join(folder, "recipe.yaml"), as_text(recipe))
+        write_whole(os.path.join(folder, RECIPE), as_text(recipe))
 
     def run_stages(self, folder: str, jobs: int = 1):
         """Run what is not done; then ``folder`` has a link to each stage."""
@@ -103,7 +103,7 @@ class Runner:
             for stage in [each for each in left if self._is_done(each)]:
                 left.remove(stage)
                 if self.crew.leads:  # else another process of this run has said so
-                    _link(self.path(stage.name), os.path.join(folder, stage.name))
+                    link_to(self.path(stage.name), os.path.join(folder, stage.name))
                     if stage in before or stage in waited:
                         say(f"{self._count(stage)}: done before")
             ready = [each for each in left if all(map(self._is_done, self._needs(each)))]
@@ -142,7 +142,7 @@ class Runner:
         """The rows and pictures of the last stage, copied into the run's own folder."""
         last = self.path(self.stages[-1].name)
         for name in sorted(os.listdir(last)):
-            if name.endswith((".csv", ".png", ".svg", ".html")) or name == REPORT:
+            if is_result(name):
                 with open(os.path.join(last, name), "rb") as f:
                     content = f.read()
                 write_whole(os.path.join(folder, name), content)
@@ -162,7 +162,7 @@ class Runner:
                 return False
             resumed = self.cache.begin(path, stage.resumes)
             # The link leads to the log now and when the stage is done.
-            _link(f"{path}.part", link)
+            link_to(f"{path}.part", link)
             log = os.path.join(link, "log")
             say(f"{count}{': going on' if resumed else ''} (log: {log})")
             started = time.time()
@@ -182,7 +182,7 @@ class Runner:
             # Of the last start; a stage that was killed has worked for longer.
             seconds = round(time.time() - started, 1)
             self.cache.end(path, self._stamp(stage, lines, seconds, resumed))
-            _link(path, link)
+            link_to(path, link)
             say(f"{count}: done in {duration(seconds)}")
         return True
 
@@ -309,19 +309,3 @@ def _show(log: BinaryIO, process: subprocess.Popen, progress: Progress):
 def as_text(recipe: DictConfig) -> str:
     """A recipe with all its settings spelt out, as YAML."""
     return OmegaConf.to_yaml(recipe, resolve=True)
-
-
-def _link(target: str, link: str):
-    """A symbolic link, or the one that is there turned to ``target``."""
-    temporary = f"{link}.{os.getpid()}.part"
-    if os.path.lexists(temporary):
-        os.unlink(temporary)
-    os.symlink(os.path.relpath(target, os.path.dirname(link)), temporary)
-    os.replace(temporary, link)
-
-
-def write_whole(path: str, content):
-    """A small file, whole or not at all."""
-    with open(f"{path}.part", "wb") as f:
-        f.write(content if isinstance(content, bytes) else content.encode("utf-8"))
-    os.replace(f"{path}.part", path)

@@ -1,10 +1,10 @@
 """Several processes at the stages of one recipe: each takes one that is ready and not held. And at
 tasks that do not need each other."""
 
-import contextlib
 import multiprocessing
 import os
-from typing import Any, Callable, List, Sequence
+import sys
+from typing import Any, Callable, List, Optional, Sequence
 
 from .errors import RecipeError
 from .gpus import JOB
@@ -26,7 +26,7 @@ def each_once(tasks: Sequence[Callable[[], None]], jobs: int):
                 return
             tasks[number]()
 
-    crew.work_together(work, max(1, min(jobs, len(tasks))))
+    crew.work_together(work, max(1, min(jobs, len(tasks))), all_needed=True)
 
 
 class Crew:
@@ -49,11 +49,12 @@ class Crew:
         if self._failed is not None and self._failed.is_set():
             raise RecipeError(self._reasons.get())
 
-    def work_together(self, work: Callable[[], None], jobs: int):
+    def work_together(self, work: Callable[[], None], jobs: int, all_needed: bool = False):
         """Call ``work`` in this process and in ``jobs`` - 1 others; until all have ended.
 
         It must call ``check`` before it begins something. What fails in one ends the others when
         they are through with what they are at, and is raised here; a signal ends all at once.
+        ``all_needed``: nobody takes over what a process was at that is killed.
         """
         if jobs == 1:
             work()
@@ -75,6 +76,7 @@ class Crew:
                 failure = err
             for helper in helpers:
                 helper.join()
+            failure = failure or self._failure(helpers if all_needed else ())
         except BaseException:  # a signal, also while the others are awaited
             started = [helper for helper in helpers if helper.pid is not None]
             for helper in started:
@@ -89,13 +91,27 @@ class Crew:
         """What another process does."""
         self.leads = False
         os.environ[JOB] = str(number)
-        with contextlib.suppress(RecipeError, Stopped):
+        try:
             self._guarded(work)
+        except Stopped as err:
+            sys.exit(128 + err.number)
+        except (RecipeError, OSError):
+            pass  # the first process says it
+
+    def _failure(self, needed: Sequence[Any]) -> Optional[RecipeError]:
+        """What has failed in another process when this one had nothing more to begin."""
+        if self._failed.is_set():
+            return RecipeError(self._reasons.get())
+        for helper in needed:
+            if helper.exitcode:
+                what = f"process {helper.pid} of this run ended with {helper.exitcode}"
+                return RecipeError(f"{what}; run it again to go on")
+        return None
 
     def _guarded(self, work: Callable[[], None]):
         try:
             work()
-        except RecipeError as err:
+        except (RecipeError, OSError) as err:
             if not self._failed.is_set():
                 self._failed.set()
                 for _ in range(len(self._pids)):

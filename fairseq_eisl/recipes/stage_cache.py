@@ -105,8 +105,13 @@ class StageCache:
     def begin(self, path: str, resumes: bool) -> bool:
         """Make the folder in which a stage works; True if it goes on with what lies there."""
         part = f"{path}.part"
-        if os.path.isdir(path) and not os.path.isdir(part):
-            os.rename(path, part)  # somebody ran the printed command by hand
+        if os.path.isdir(path):  # somebody ran the printed command by hand
+            if os.path.isdir(part):
+                raise RecipeError(
+                    f"{path}: a command was run there by hand, and {part} is what a run was at; "
+                    "remove one of the two (or move it away) to go on with the other"
+                )
+            os.rename(path, part)
         if not resumes:
             shutil.rmtree(part, ignore_errors=True)
         os.makedirs(part, exist_ok=True)

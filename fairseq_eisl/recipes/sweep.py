@@ -28,6 +28,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from ..common.run_files import UNTUNED
 from .cell_names import cell_names
 from .layers import lay
+from .run_folder import RECIPE
 from .runner import as_text
 from .schema import ROOT, RecipeError, as_override, load, parse
 from .typed import plain, typed
@@ -222,7 +223,7 @@ def is_done(sweep: DictConfig, cell: Cell, runs: str) -> bool:
     """Whether a cell has rows, and of its present settings."""
     folder = os.path.join(folder_of(sweep, runs), cell.name)
     try:
-        name = UNTUNED if sweep.tune else "recipe.yaml"
+        name = UNTUNED if sweep.tune else RECIPE
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             made_by = f.read()
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from ..common.run_files import ROWS, TESTS
 from .processes import captured
 from .progress import say
-from .runner import write_whole
+from .run_folder import write_whole
 from .schema import load
 from .sweep import cells, environment, folder_of, is_done
 

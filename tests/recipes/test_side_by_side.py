@@ -10,6 +10,7 @@ import pytest
 
 from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.placeholders import folder
+from fairseq_eisl.recipes.processes import stopping
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError
 from fairseq_eisl.recipes.side_by_side import each_once
@@ -135,6 +136,38 @@ def test_a_task_that_fails_ends_the_others_when_they_are_through(tmp_path):
     with pytest.raises(RecipeError, match="^why$"):
         each_once(tasks, 2)
     assert os.listdir(tmp_path) == ["slow"]
+
+
+@pytest.mark.parametrize(
+    "ends, message",
+    [
+        (RecipeError("why"), "^why$"),
+        (OSError(28, "No space left on device", "/x"), "No space left on device"),
+        (signal.SIGKILL, "of this run ended with -9; run it again to go on"),
+        (signal.SIGTERM, "of this run ended with 143; run it again"),
+    ],
+    ids=["error", "disk", "killed", "stopped"],
+)
+def test_a_task_of_another_process_that_fails_last_is_not_lost(ends, message):
+    first = os.getpid()
+
+    def task():
+        if os.getpid() == first:
+            time.sleep(0.3)  # the other one takes its task meanwhile
+            return
+        time.sleep(1.0)  # the first process has nothing more to begin
+        if isinstance(ends, Exception):
+            raise ends
+        with stopping():
+            os.kill(os.getpid(), ends)
+            time.sleep(60)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with pytest.raises(RecipeError, match=message):
+            each_once([task, task], 2)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 PROGRAM = """
