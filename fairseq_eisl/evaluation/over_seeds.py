@@ -4,7 +4,7 @@ import statistics
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..common.rows import Row, check_columns
-from .row_checks import bleu_kind, number, only
+from .row_checks import bleu_kind, check_one_way, number, only
 
 _NEEDED = ("system", "noise", "seed", "bleu", "bleu_signature", "test_set")
 _MEANS = {"repetition": 2, "length_ratio": 3}
@@ -32,13 +32,14 @@ def groups(rows: Sequence[Row]) -> List[Group]:
 
     Raises:
         ValueError: there are none, a column is missing, a BLEU that is no number, or rows of
-            several test sets or kinds of BLEU.
+            several test sets, kinds of BLEU, or ways in which one system translates.
     """
     if not rows:
         raise ValueError("no rows to average")
     check_columns(rows, _NEEDED)
     only("test_set", [row["test_set"] for row in rows])
     only("bleu_signature", [bleu_kind(row["bleu_signature"]) for row in rows])
+    check_one_way(rows)
     found: Dict[Tuple[str, str], Dict[str, Row]] = {}
     for row in rows:
         noise = "none" if row["noise"] in NO_NOISE else row["noise"]
@@ -102,6 +103,13 @@ def _line(group: Group, top: Optional[Group]) -> Row:
         if all(row.get(name) for row in group.rows):
             mean = statistics.fmean(number(row, name) for row in group.rows)
             line[name] = f"{mean:.{digits}f}"
-    updates = {row.get("updates", "") for row in group.rows}
-    line["updates"] = updates.pop() if len(updates) == 1 else ""
+    line["updates"] = _span([row.get("updates", "") for row in group.rows])
     return line
+
+
+def _span(counts: Sequence[str]) -> str:
+    """The least and the most of them; empty where one is not known."""
+    if not all(count.isdigit() for count in counts):
+        return ""
+    ends = sorted({min(map(int, counts)), max(map(int, counts))})
+    return " to ".join(map(str, ends))

@@ -1,6 +1,6 @@
 """What rows must agree in before their numbers stand beside each other."""
 
-from typing import Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..common.rows import Row
 
@@ -30,6 +30,37 @@ def only(name: str, values: Sequence[str]) -> str:
     if len(different) > 1:
         raise ValueError(f"rows of several {name} are not compared: {', '.join(different)}")
     return different[0]
+
+
+WAYS = (
+    *("model", "arch", "targets", "iterations", "length_candidates"),
+    *("search", "beam", "lenpen", "lm_weight"),
+)
+"""Columns that tell several translations of one system from a score that was computed again."""
+
+
+def ways(rows: Sequence[Row]) -> List[str]:
+    """The columns of :data:`WAYS` in which rows of one system, noise and seed differ."""
+    found: Dict[Tuple[str, ...], List[Row]] = {}
+    for row in rows:
+        key = tuple(row.get(name, "") for name in ("system", "noise", "seed"))
+        found.setdefault(key, []).append(row)
+    return [
+        name
+        for name in WAYS
+        if any(len({row.get(name, "") for row in same}) > 1 for same in found.values())
+    ]
+
+
+def check_one_way(rows: Sequence[Row]):
+    """Raise ValueError where a system has several translations under one noise and seed: which of
+    them is meant must be said."""
+    for name in ways(rows):
+        values = dict.fromkeys(row.get(name, "") for row in rows)
+        raise ValueError(
+            f"a system has rows of several {name} ({', '.join(values)}); choose one, e.g. "
+            f"--where {name}={next(iter(values))}"
+        )
 
 
 def bleu_kind(signature: str) -> str:

@@ -10,6 +10,7 @@ from typing import Dict, List
 from omegaconf import DictConfig
 
 from ..common.run_files import ROWS, TESTS
+from ..evaluation.row_checks import ways
 from .processes import captured
 from .progress import say
 from .run_folder import write_whole
@@ -31,7 +32,9 @@ def gather(sweep: DictConfig, runs: str) -> List[Dict[str, str]]:
             with open(path, encoding="utf-8", newline="") as f:
                 found = list(csv.DictReader(f))
             rows += [{"cell": cell.name, **row} for row in found]
-            table.append({"cell": cell.name, **{r["system"] + " BLEU": r["bleu"] for r in found}})
+            several = ways(found)
+            scores = {_title(row, several): row["bleu"] for row in found}
+            table.append({"cell": cell.name, **scores})
     for name, content in ((ROWS, rows), ("cells.csv", table)):
         if content:
             names = list(dict.fromkeys(key for row in content for key in row))
@@ -41,6 +44,12 @@ def gather(sweep: DictConfig, runs: str) -> List[Dict[str, str]]:
             writer.writerows(content)
             write_whole(os.path.join(folder, name), text.getvalue())
     return table
+
+
+def _title(row: Dict[str, str], several: List[str]) -> str:
+    """Of a row's BLEU among those of its cell, in which a system may translate in several ways."""
+    told = [f"{name.replace('_', ' ')} {row[name]}" for name in several if row.get(name)]
+    return f"{row['system']} BLEU" + (f" ({', '.join(told)})" if told else "")
 
 
 def draw(sweep: DictConfig, runs: str) -> List[str]:

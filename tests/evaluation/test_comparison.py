@@ -40,6 +40,16 @@ def test_the_newest_score_of_a_run_stands():
     assert compare_rows([row(bleu="1"), row(bleu="2")]).values["bleu", "CE", "repeat:0.5"] == [2.0]
 
 
+def test_rows_of_two_ways_to_decode_are_not_compared():
+    rows = [row(beam="1"), row(beam="5"), row("EISL", beam="5")]
+    with pytest.raises(
+        ValueError, match="several beam \\(1, 5\\); choose one, e.g. --where beam=1"
+    ):
+        compare_rows(rows)
+    assert compare_rows(rows[1:]).systems == ["CE", "EISL"]
+    assert compare_rows([rows[0], rows[2]]).systems == ["CE", "EISL"]
+
+
 def test_a_gap_is_nan():
     data = compare_rows([row("CE", "a"), row("CE", "b"), row("EISL", "a", repetition="nan")])
     assert math.isnan(data.mean("bleu", "EISL", "b"))

@@ -43,6 +43,22 @@ def test_mean_spread_and_recovery():
     assert (one["bleu"], one["sd"], one["recovery"]) == ("16.00", "", "50.0")
 
 
+def test_ways_to_decode_may_differ_from_seed_to_seed_and_between_systems():
+    """Trials choose them."""
+    rows = [row("CE", "none", "1", "1", lenpen="1"), row("CE", "none", "2", "2", lenpen="2")]
+    lines = over_seeds([*rows, row("EISL", "none", "1", "2", lenpen="2")])
+    assert [line["bleu"] for line in lines] == ["1.50", "2.00"]
+
+
+@pytest.mark.parametrize(
+    "counts, shown",
+    [(["5", "5"], "5"), (["300", "90"], "90 to 300"), (["5", ""], ""), (["7"], "7")],
+)
+def test_updates_of_several_seeds(counts, shown):
+    rows = [row("CE", "none", str(i), "1", updates=count) for i, count in enumerate(counts)]
+    assert over_seeds(rows)[0]["updates"] == shown
+
+
 def test_the_newest_row_of_a_seed_counts_and_no_noise_is_none():
     lines = over_seeds([row("CE", "", "1", "1"), row("CE", "none", "1", "3")])
     assert [(line["noise"], line["bleu"]) for line in lines] == [("none", "3.00")]
@@ -58,6 +74,16 @@ def test_the_newest_row_of_a_seed_counts_and_no_noise_is_none():
         ([*ROWS, row("CE", "none", "1", "1", test_set="u")], "", "rows of several test_set"),
         ([row("CE", "none", "1", "high")], "", "bleu is 'high', no number"),
         ([{"system": "CE"}], "", "no column noise"),
+        (
+            [row("CE", "none", "1", "1", lenpen="1"), row("CE", "none", "1", "2", lenpen="2")],
+            "",
+            r"several lenpen \(1, 2\); choose one, e.g. --where lenpen=1",
+        ),
+        (
+            [row("CE", "none", "1", "1"), row("CE", "none", "1", "2", iterations="9")],
+            "",
+            r"several iterations \(, 9\)",
+        ),
     ],
 )
 def test_what_cannot_be_averaged_is_said(rows, ceiling, message):

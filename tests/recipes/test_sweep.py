@@ -8,7 +8,7 @@ import pytest
 from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.sweep import cells, load_sweep
 from fairseq_eisl.recipes.sweep_jobs import executor_parameters
-from fairseq_eisl.recipes.sweep_results import draw
+from fairseq_eisl.recipes.sweep_results import draw, gather
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
 
@@ -102,6 +102,24 @@ def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
     code, output = finish(recipes(*arguments))
     assert code == 0 and "4 cells, 3 done before" in output, output
     assert output.count(": started ") == 1 and len(names("cells.csv")) == 4
+
+
+def test_a_cell_with_several_ways_to_decode_has_a_score_of_each(write, tmp_path, monkeypatch):
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.is_done", lambda *_: True)
+    sweep = load_sweep(str(SMOKE), ["seed=1"])
+    (cell,) = cells(sweep)
+    folder = tmp_path / sweep.name / cell.name
+    folder.mkdir(parents=True)
+    rows = ["CE,1,10", "CE,5,11", "EISL,1,20", "EISL,5,21"]
+    (folder / "rows.csv").write_text("\n".join(["system,length_candidates,bleu", *rows, ""]))
+    (found,) = gather(sweep, str(tmp_path))
+    assert found.pop("cell") == cell.name
+    assert found == {
+        "CE BLEU (length candidates 1)": "10",
+        "CE BLEU (length candidates 5)": "11",
+        "EISL BLEU (length candidates 1)": "20",
+        "EISL BLEU (length candidates 5)": "21",
+    }
 
 
 def test_axes_of_the_command_line(write):

@@ -4,7 +4,7 @@ import math
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...common.rows import Row
-from ..row_checks import number, repetition_reference
+from ..row_checks import check_one_way, number, repetition_reference
 from .collect import by_seed, check_rows, mean, values_of
 
 METRICS = ("bleu", "repetition", "length_ratio")
@@ -40,9 +40,11 @@ def compare_rows(rows: Sequence[Row]) -> Comparison:
 
     Raises:
         ValueError: a column is missing or empty, a value is no number, rows of
-            several test sets, references or kinds of BLEU, or systems with unequal seeds.
+            several test sets, references or kinds of BLEU, of several ways in which one system
+            translates, or systems with unequal seeds.
     """
     check_rows(rows, _NEEDED, same=("test_set",), purpose="compare")
+    check_one_way(rows)
     reference = repetition_reference(rows)
     systems, settings, seeds = (values_of(rows, name) for name in ("system", "noise", "seed"))
     latest: Dict[Tuple[str, str], Dict[str, Row]] = {
