@@ -25,6 +25,7 @@ def apply():
     quieten_libnat()
     explain_unreadable_checkpoints()
     keep_state_of_trainings()
+    tell_of_dummy_batches()
     join_launched_workers()
     trust_other_workers()
 
@@ -257,6 +258,27 @@ def keep_state_of_trainings():
         return extra
 
     Trainer.state_dict, Trainer.load_checkpoint = state_dict, load_checkpoint
+
+
+def tell_of_dummy_batches():
+    """``criterion.is_dummy`` says whether a batch only fills up for a worker that has none left:
+    its loss counts nothing, and nor may what criterions remember of it.
+
+    fairseq's own sign of that reaches the task alone.
+    """
+    from fairseq.trainer import Trainer
+
+    if hasattr(Trainer._prepare_sample, "__wrapped__"):
+        return
+    prepare = Trainer._prepare_sample
+
+    @functools.wraps(prepare)
+    def prepare_sample(self, sample, is_dummy=False):
+        made, dummy = prepare(self, sample, is_dummy)
+        self.get_criterion().is_dummy = dummy or is_dummy
+        return made, dummy
+
+    Trainer._prepare_sample = prepare_sample
 
 
 _COUNTED = ("best", "num_runs")

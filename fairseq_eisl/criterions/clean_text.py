@@ -144,6 +144,7 @@ def _load(prefix: str, dictionary: Dictionary) -> Any:
         raise ValueError(problem)
     try:
         kind = indexed_dataset.infer_dataset_impl(prefix)
+        kind = "lazy" if kind == "cached" else kind  # which nobody has asked to read ahead
         text = indexed_dataset.make_dataset(prefix, kind, dictionary=dictionary)
     except (AssertionError, OSError, ValueError, EOFError) as err:
         raise ValueError(f"--clean-text {prefix}: {str(err) or 'it cannot be read'}") from None

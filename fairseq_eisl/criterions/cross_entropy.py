@@ -35,7 +35,7 @@ def cross_entropy(
     )
     loss, nll = loss.squeeze(-1), nll.squeeze(-1)
     if weights is not None:
-        loss = loss * weights.of_tokens()
+        loss = loss * weights.of_tokens(target.ne(pad))
     tokens = target.ne(pad).sum(1).clamp(min=1)
     return loss.sum(1) / tokens, nll.sum(1)
 

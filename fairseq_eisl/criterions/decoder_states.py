@@ -60,7 +60,7 @@ class Recorder:
 
 def has_states(decoder: Any) -> bool:
     """Whether a decoder is built like fairseq's Transformer: layers and an output layer."""
-    return hasattr(decoder, "layers") and hasattr(decoder, "output_projection")
+    return hasattr(decoder, "layers") and getattr(decoder, "output_projection", None) is not None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from fairseq.models.nat import FairseqNATModel
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from .decoder_states import DecoderPass, recorded
+from .decoder_states import DecoderPass, has_states, recorded
 from .nat_outputs import Symbols
 
 
@@ -86,6 +86,8 @@ class HintTeacher:
         attends = isinstance(decoder, TransformerDecoderBase) and all(
             getattr(layer, "encoder_attn", None) is not None for layer in decoder.layers
         )
+        if not has_states(decoder):  # as with --adaptive-softmax-cutoff
+            raise ValueError(f"{given}: a decoder with layers and an output_projection is needed")
         if isinstance(model, FairseqNATModel) or not attends:
             raise ValueError(
                 f"{given}: an autoregressive Transformer is needed, not {type(model).__name__}"

@@ -99,7 +99,8 @@ class PolicyGradientCriterion(RewardedCriterion):
     def _baselines(self, rewards: Tensor, greedy: Optional[Tensor]) -> Tensor:
         average = None
         if self.baseline == "ema":  # of what came before, on all workers
-            every = gathered(rewards.flatten())
+            own = rewards.flatten()
+            every = gathered(own[:0] if self.is_dummy else own)
             average = self.average.before(every)
         return baselines(rewards, self.baseline, greedy, average)
 

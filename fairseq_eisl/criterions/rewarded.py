@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..decoding.fairseq.beam import beam_outputs
-from ..decoding.fairseq.candidates import decode
+from ..decoding.fairseq.candidates import decode, first_token
 from ..decoding.fairseq.model_scores import Scores, unwrapped
 from ..evaluation.metrics.sentence_bleu import SMOOTHINGS, sentence_bleu
 from ..losses import random_numbers
@@ -163,8 +163,8 @@ class RewardedCriterion(SequenceCriterion):
             return self.samples(model, sample, self.cfg.hypotheses)
         lengths = self.cfg.output_max_len_a, self.cfg.output_max_len_b
         tokens = beam_outputs(model, sample, self.dictionary, self.cfg.hypotheses, *lengths)
-        first = sample["net_input"]["prev_output_tokens"][:, :1]
-        first = first.unsqueeze(1).expand(-1, tokens.size(1), -1)
+        first = first_token(sample["net_input"]["prev_output_tokens"], self.padding_idx)
+        first = first[:, None, None].expand(-1, tokens.size(1), 1)
         return Outputs(
             tokens, torch.cat([first, tokens[:, :, :-1]], 2), tokens.ne(self.padding_idx)
         )

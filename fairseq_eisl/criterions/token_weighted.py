@@ -98,5 +98,5 @@ class TokenWeightedCriterion(SequenceCriterion):
             mask = mask & output.slots.predicted
         own = own_log_probs_of(output.scores, output.targets, mask)
         weights = self.ngram_weights(output.targets)
-        also = None if weights is None else weights.of_tokens()
+        also = None if weights is None else weights.of_tokens(output.target_mask)
         return weighted_loss(own, mask, self.weighting, values, also), {}

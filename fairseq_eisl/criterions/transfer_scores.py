@@ -72,7 +72,7 @@ def log_transfer_scores(sums: Sums) -> None:
     sums.average("accuracy", 100.0 * sums.total("transferred_right"), transferred, round=2)
     counts = [float(sums.total(f"{_COUNTS}_{i}")) for i in range(2 * ORDERS + 2)]
     metrics.log_scalar(f"_{_COUNTS}", torch.tensor(counts, dtype=torch.float64))
-    metrics.log_scalar(f"_{_GOAL}", float(sums.total(_GOAL)) / len(sums.logs))
+    metrics.log_scalar(f"_{_GOAL}", float(sums.total(_GOAL)) / transferred)
     metrics.log_derived("bleu", lambda meters: round(_bleu_of(meters), 2))
     metrics.log_derived(
         "transfer_score",

@@ -74,7 +74,8 @@ class CleanTextWeights:
     sentences by the same ratio. What noise has made of the targets, such as blanks, words
     that follow themselves, or neighbours that were none, is frequent in them alone.
 
-    A token or pair that the noisy text does not have weighs 1.
+    What the noisy text does not have counts as if it had it once: it does stand in a target, whose
+    noise was drawn anew. What is no token of the vocabulary, such as padding, weighs 1.
 
     Args:
         clean: counts of the clean text.
@@ -109,13 +110,15 @@ class CleanTextWeights:
         added = smoothing * share.clamp(min=1)
 
         def ratio(often: Tensor, seen: Tensor) -> Tensor:
-            found = (often * share + added) / (seen + added)
-            return found.clamp(max=cap).masked_fill(seen.eq(0), 1.0).float()
+            return ((often * share + added) / (seen.clamp(min=1) + added)).clamp(max=cap).float()
 
         self.tokens = ratio(clean.tokens, noisy.tokens)
-        self._keys = noisy.pairs
-        often = _lookup(noisy.pairs, clean.pairs, clean.pair_counts, 0)
-        self.pairs = ratio(often, noisy.pair_counts)
+        self._keys = torch.cat([noisy.pairs, clean.pairs]).unique()
+        often, seen = (
+            _lookup(self._keys, each.pairs, each.pair_counts, 0) for each in (clean, noisy)
+        )
+        self.pairs = ratio(often, seen)
+        self._unknown = min(cap, float(added / (1 + added)))
         self._counts = noisy
 
     def __call__(self, targets: Tensor) -> NGramWeights:
@@ -128,12 +131,13 @@ class CleanTextWeights:
         tokens = torch.where(known, self.tokens[ids], 1.0)
         keys = ids[:, :-1] * self.vocabulary + ids[:, 1:]
         both = known[:, :-1] & known[:, 1:]
-        pairs = _lookup(keys, self._keys, self.pairs, 1.0).masked_fill(~both, 1.0)
+        pairs = _lookup(keys, self._keys, self.pairs, self._unknown).masked_fill(~both, 1.0)
         return NGramWeights(tokens, pairs)
 
     def means(self) -> Tuple[float, float]:
         """The mean weight of a token and of a pair of the noisy text."""
-        tokens, pairs = self._counts.tokens.double(), self._counts.pair_counts.double()
+        tokens = self._counts.tokens.double()
+        pairs = _lookup(self._keys.cpu(), self._counts.pairs, self._counts.pair_counts, 0).double()
         return (
             float((self.tokens.cpu() * tokens).sum() / tokens.sum().clamp(min=1)),
             float((self.pairs.cpu() * pairs).sum() / pairs.sum().clamp(min=1)),

@@ -21,13 +21,19 @@ class NGramWeights(NamedTuple):
         """Those of some sentences."""
         return NGramWeights(self.tokens[rows], self.pairs[rows])
 
-    def of_tokens(self) -> Tensor:
-        """(B, S) of each token behind the one before it; the first one's own.
+    def of_tokens(self, real: Optional[Tensor] = None) -> Tensor:
+        """(B, S) of each token behind the one before it; its own where there is none before.
+
+        ``real``: (B, S) bool, False at padding, which may stand before the first token.
 
         >>> NGramWeights(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5]])).of_tokens().tolist()
         [[2.0, 0.5]]
         """
-        return torch.cat([self.tokens[:, :1], self.pairs], 1)
+        behind = torch.cat([self.tokens[:, :1], self.pairs], 1)
+        if real is None:
+            return behind
+        begins = torch.nn.functional.pad(real[:, :-1], (1, 0)).logical_not()
+        return torch.where(begins, self.tokens, behind)
 
     def of_order(self, n: int) -> Tensor:
         """(B, S - n + 1) of the n-grams that start at each token.

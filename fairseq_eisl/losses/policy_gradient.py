@@ -99,8 +99,10 @@ class RunningMean:
 
     def before(self, rewards: Tensor) -> float:
         """The mean of the batches before this one (of this one where it is the first), which is
-        taken note of."""
-        own = rewards.double().mean().item() if len(rewards) else 0.0
+        taken note of; one without rewards says nothing."""
+        if not len(rewards):
+            return self.total / self.weight if self.weight else 0.0
+        own = rewards.double().mean().item()
         found = self.total / self.weight if self.weight else own
         self.total = self.decay * self.total + (1 - self.decay) * own
         self.weight = self.decay * self.weight + 1 - self.decay

@@ -114,6 +114,7 @@ class LatentAlignmentModel(NATransformerModel):
         if self.training and ratio > 0:
             with torch.no_grad():
                 slots = self.glanced(slots, encoder_out, tgt_tokens, ratio)
+            torch.clear_autocast_cache()  # see evaluation_mode
         found = self.decoder.written(slots, encoder_out)
         words = {
             "out": found.logits,

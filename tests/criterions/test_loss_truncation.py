@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from fairseq.trainer import Trainer
 from torch.nn import functional as F
 
 from fairseq_eisl.criterions.averages import Sums
@@ -164,3 +165,16 @@ def test_the_warmup_is_said(toy, caplog):
         "loss truncation: plain cross entropy for the next 10000 sentences (--truncation-warmup)"
     ]
     assert isinstance(made.criterion.window, LossWindow)
+
+
+def test_a_batch_that_only_fills_up_is_not_remembered(make):
+    made = make("transformer", math.inf)
+    trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
+    trainer.begin_epoch(1)
+    trainer.train_step([made.sample(SENTENCES)])
+    seen = made.criterion.window.seen
+    assert seen > 0
+    trainer.train_step([{}])  # of a worker that has no batch left
+    assert made.criterion.window.seen == seen
+    trainer.train_step([made.sample(SENTENCES)])
+    assert made.criterion.window.seen == 2 * seen

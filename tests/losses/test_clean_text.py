@@ -146,3 +146,16 @@ def test_weights_are_no_part_of_the_graph():
     weights = NGramWeights(torch.ones(1, 3, requires_grad=True), torch.ones(1, 2))
     eisl_loss(logits, torch.tensor([[1, 2, 3]]), ngrams=(1,), ngram_weights=weights).backward()
     assert weights.tokens.grad is None and logits.grad.abs().sum() > 0
+
+
+def test_the_first_token_behind_padding_has_its_own_weight():
+    weights = NGramWeights(torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[1.0, 0.5]]))
+    real = torch.tensor([[False, True, True]])
+    assert weights.of_tokens(real)[0, 1:].tolist() == [2.0, 0.5]
+    assert weights.of_tokens(torch.ones_like(real)).equal(weights.of_tokens())
+
+
+def test_a_pair_that_noise_drawn_anew_has_made_counts_little():
+    text = [[0, 1, 2]] * 50
+    found = CleanTextWeights(count_ngrams(text, V), count_ngrams(text, V))(torch.tensor([[2, 0]]))
+    assert found.pairs.item() == pytest.approx(0.3 / 1.3)

@@ -117,3 +117,11 @@ def test_a_running_mean_is_of_what_came_before_and_goes_on_from_its_state():
     other.load_state_dict(mean.state_dict())
     expected = (1.0 * 0.125 + 2.0 * 0.5) / 0.875
     assert other.before(torch.zeros(0)) == mean.before(torch.zeros(0)) == pytest.approx(expected)
+
+
+def test_no_rewards_leave_a_running_mean_as_it_is():
+    mean = RunningMean(0.5)
+    assert mean.before(torch.zeros(0)) == 0.0 and mean.state_dict() == RunningMean(0.5).state_dict()
+    mean.before(torch.tensor([1.0]))
+    kept = mean.state_dict()
+    assert mean.before(torch.zeros(0)) == 1.0 and mean.state_dict() == kept

@@ -52,7 +52,7 @@ def decode(
             encoder_out = encode(inner.encoder, net_input)
         return candidates.decode(
             lambda prefix: _next_scores(inner, encoder_out, prefix),
-            _first_token(net_input["prev_output_tokens"], pad),
+            first_token(net_input["prev_output_tokens"], pad),
             limit=target.ne(pad).sum(1) if limit is None else limit,
             length=length,
             pad=pad,
@@ -99,7 +99,7 @@ def decode_in_parallel(
 
         return candidates.decode_in_parallel(
             all_scores,
-            _first_token(net_input["prev_output_tokens"], pad),
+            first_token(net_input["prev_output_tokens"], pad),
             guess,
             limit=real.sum(1),
             pad=pad,
@@ -116,7 +116,7 @@ def _encoder_decoder(model, message: str) -> FairseqEncoderDecoderModel:
     return inner
 
 
-def _first_token(prev_output_tokens: Tensor, pad: int) -> Tensor:
+def first_token(prev_output_tokens: Tensor, pad: int) -> Tensor:
     """(B,) the token that decoding starts from (EOS, or a language tag)."""
     first = prev_output_tokens.ne(pad).to(torch.uint8).argmax(1, keepdim=True)
     return prev_output_tokens.gather(1, first).squeeze(1)

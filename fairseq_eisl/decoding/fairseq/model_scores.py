@@ -25,7 +25,12 @@ def unwrapped(model) -> BaseFairseqModel:
 
 @contextmanager
 def evaluation_mode(model):
-    """Switch dropout and the like off, then give every module its own mode back."""
+    """Switch dropout and the like off, then give every module its own mode back.
+
+    Weights that autocast has made half of meanwhile are forgotten: torch before 2.10 keeps copies
+    that were made without gradient (pytorch issue 112583), from which a training pass in the same
+    step would learn nothing.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -33,6 +38,7 @@ def evaluation_mode(model):
     finally:
         for module, mode in modes:
             module.training = mode
+        torch.clear_autocast_cache()
 
 
 class Scores(NamedTuple):

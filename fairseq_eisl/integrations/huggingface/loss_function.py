@@ -120,7 +120,7 @@ def cross_entropy(
             label_smoothing=smoothing,
         )
     if weights is not None:
-        smoothed = smoothed * weights.of_tokens()
+        smoothed = smoothed * weights.of_tokens(labels.ne(IGNORE_INDEX))
     return smoothed.sum(1), nll.sum(1)
 
 

@@ -12,10 +12,11 @@ def clean_text_weights(
     cap: float,
 ) -> Tuple[List[float], List[float]]:
     """The weights of a target's S tokens and S - 1 pairs: how much more likely each is in the
-    clean text than in the noisy one; 1 where the noisy text does not have it.
+    clean text than in the noisy one, in which it is counted once at the least; 1 for what is no
+    token of the vocabulary.
 
     >>> clean_text_weights([[0, 1]], [[0, 0]], [0, 1], 2, 1.0, 5.0)
-    ([0.6666666666666666, 1.0], [1.0])
+    ([0.6666666666666666, 1.5], [1.5])
     """
 
     def sizes(text: Sequence[Sequence[int]]) -> int:
@@ -23,11 +24,11 @@ def clean_text_weights(
 
     def ratio(gram: Sequence[int]) -> float:
         in_clean, in_noisy = often(clean, gram), often(noisy, gram)
-        if in_noisy == 0:
+        if not all(0 <= token < vocabulary for token in gram):
             return 1.0
         scale = sizes(noisy) / max(1, sizes(clean))
         added = smoothing * max(1, scale)
-        return min(cap, (in_clean * scale + added) / (in_noisy + added))
+        return min(cap, (in_clean * scale + added) / (max(1, in_noisy) + added))
 
     def often(text: Sequence[Sequence[int]], gram: Sequence[int]) -> int:
         if not all(0 <= token < vocabulary for token in gram):
