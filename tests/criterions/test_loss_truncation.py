@@ -171,6 +171,7 @@ def test_a_batch_that_only_fills_up_is_not_remembered(make):
     made = make("transformer", math.inf)
     trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
     trainer.begin_epoch(1)
+    trainer._dummy_batch = made.sample(SENTENCES)  # as the loader of batches does
     trainer.train_step([made.sample(SENTENCES)])
     seen = made.criterion.window.seen
     assert seen > 0
