@@ -86,12 +86,12 @@ class HintTeacher:
         attends = isinstance(decoder, TransformerDecoderBase) and all(
             getattr(layer, "encoder_attn", None) is not None for layer in decoder.layers
         )
-        if not has_states(decoder):  # as with --adaptive-softmax-cutoff
-            raise ValueError(f"{given}: a decoder with layers and an output_projection is needed")
         if isinstance(model, FairseqNATModel) or not attends:
             raise ValueError(
                 f"{given}: an autoregressive Transformer is needed, not {type(model).__name__}"
             )
+        if not has_states(decoder):  # as with --adaptive-softmax-cutoff
+            raise ValueError(f"{given}: a decoder with layers and an output_projection is needed")
         return model
 
     def _check_dictionaries(self, weights: Dict[str, Tensor], task: Any):

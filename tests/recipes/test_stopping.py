@@ -123,4 +123,5 @@ def test_a_closed_pipe_and_missing_matplotlib(tmp_path, monkeypatch, capsys):
 
 
 class _Recipe:
+    gpus = None
     name, seed = "x", 1
