@@ -172,3 +172,23 @@ def _locked(lock: str) -> Iterator[None]:
     finally:
         os.unlink(lock)
         os.close(handle)
+
+
+WAYS = (
+    *("model", "arch", "targets", "iterations", "length_candidates"),
+    *("search", "beam", "lenpen", "lm_weight"),
+)
+"""Columns that tell several translations of one system from a score that was computed again."""
+
+
+def ways(rows: Sequence[Row]) -> List[str]:
+    """The columns of :data:`WAYS` in which rows of one system, noise and seed differ."""
+    found: Dict[Tuple[str, ...], List[Row]] = {}
+    for row in rows:
+        key = tuple(row.get(name, "") for name in ("system", "noise", "seed"))
+        found.setdefault(key, []).append(row)
+    return [
+        name
+        for name in WAYS
+        if any(len({row.get(name, "") for row in same}) > 1 for same in found.values())
+    ]

@@ -1,8 +1,8 @@
 """What rows must agree in before their numbers stand beside each other."""
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Optional, Sequence
 
-from ..common.rows import Row
+from ..common.rows import Row, ways
 
 
 def repetition_reference(rows: Sequence[Row]) -> Optional[float]:
@@ -30,26 +30,6 @@ def only(name: str, values: Sequence[str]) -> str:
     if len(different) > 1:
         raise ValueError(f"rows of several {name} are not compared: {', '.join(different)}")
     return different[0]
-
-
-WAYS = (
-    *("model", "arch", "targets", "iterations", "length_candidates"),
-    *("search", "beam", "lenpen", "lm_weight"),
-)
-"""Columns that tell several translations of one system from a score that was computed again."""
-
-
-def ways(rows: Sequence[Row]) -> List[str]:
-    """The columns of :data:`WAYS` in which rows of one system, noise and seed differ."""
-    found: Dict[Tuple[str, ...], List[Row]] = {}
-    for row in rows:
-        key = tuple(row.get(name, "") for name in ("system", "noise", "seed"))
-        found.setdefault(key, []).append(row)
-    return [
-        name
-        for name in WAYS
-        if any(len({row.get(name, "") for row in same}) > 1 for same in found.values())
-    ]
 
 
 def check_one_way(rows: Sequence[Row]):

@@ -9,8 +9,8 @@ from typing import Dict, List
 
 from omegaconf import DictConfig
 
+from ..common.rows import ways
 from ..common.run_files import ROWS, TESTS
-from ..evaluation.row_checks import ways
 from .processes import captured
 from .progress import say
 from .run_folder import write_whole
