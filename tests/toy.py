@@ -201,6 +201,7 @@ def make_sample(task, pairs: Sequence, ids=None):
         [len(t) for t in target],
         dictionary,
         left_pad_source=not nat,
+        left_pad_target=bool(getattr(task.cfg, "left_pad_target", False)),
     )
     if nat:
         kind, share = str(task.cfg.noise), task.cfg.full_mask_prob

@@ -145,7 +145,10 @@ def _load(prefix: str, dictionary: Dictionary) -> Any:
     try:
         kind = indexed_dataset.infer_dataset_impl(prefix)
         kind = "lazy" if kind == "cached" else kind  # which nobody has asked to read ahead
-        text = indexed_dataset.make_dataset(prefix, kind, dictionary=dictionary)
+        # The older formats hold each id plus one.
+        text = indexed_dataset.make_dataset(
+            prefix, kind, fix_lua_indexing=True, dictionary=dictionary
+        )
     except (AssertionError, OSError, ValueError, EOFError) as err:
         raise ValueError(f"--clean-text {prefix}: {str(err) or 'it cannot be read'}") from None
     if text is None:

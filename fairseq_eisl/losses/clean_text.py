@@ -75,7 +75,7 @@ class CleanTextWeights:
     that follow themselves, or neighbours that were none, is frequent in them alone.
 
     What the noisy text does not have counts as if it had it once: it does stand in a target, whose
-    noise was drawn anew. What is no token of the vocabulary, such as padding, weighs 1.
+    noise was drawn anew. An id outside of the vocabulary weighs 1.
 
     Args:
         clean: counts of the clean text.

@@ -47,6 +47,9 @@ def check_workers(recipe: DictConfig):
     every = parts(recipe.gpus or "")
     if len(every) > 1 and "" in every:
         yield "gpus", f"{recipe.gpus}: a part is empty; e.g. 0;1 for two jobs at once"
+    elif len({part.count(",") for part in every}) > 1:
+        what = "parts of several sizes, and batches grow with the GPUs; give each as many"
+        yield "gpus", f"{recipe.gpus}: {what}"
     if recipe.device != Device.cpu:
         return
     for name in recipe.train:

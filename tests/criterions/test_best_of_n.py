@@ -96,3 +96,13 @@ def test_one_hypothesis_is_its_own_best(toy):
     losses, _, _ = made.criterion(made.model, sample, reduce=False)
     (first,) = outputs_of(made, sample, count=1)[0]
     assert_near(losses[0], mean_nll(made, sample, 0, first), torch.float32)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_outputs_begin_with_the_symbol_that_decoding_begins_with(toy, left):
+    """Also where the targets are padded on the left, so that padding stands first."""
+    flags = ["--left-pad-target"] if left else []
+    made = toy_corpus.setup(toy.bin, *flags, criterion="best_of_n", **LIMIT)
+    sample = made.sample(SENTENCES)
+    assert sample["net_input"]["prev_output_tokens"][:, 0].eq(PAD).any() == left
+    assert made.criterion.hypotheses(made.model, sample).prefix[:, :, 0].eq(EOS).all()

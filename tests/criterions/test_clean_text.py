@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from fairseq.data import data_utils
+from fairseq.data import data_utils, indexed_dataset
 
 from fairseq_eisl.losses import CleanTextWeights, NGramWeights, count_ngrams, eisl_loss
 from tests.criterions.conftest import SENTENCES
@@ -282,3 +282,36 @@ def test_a_likelihood_of_alignments_is_not_weighed_which_is_said(build, text, ca
     assert (
         f"--clean-text {text}: no effect on the training with --ngram-factor 0" in caplog.text
     ) == said
+
+
+def test_a_text_in_fairseqs_older_format(build, toy, text, tmp_path):
+    """Of --dataset-impl lazy or cached, which fairseq takes for the one that must read ahead."""
+    prefix = str(tmp_path / "older")
+    builder = indexed_dataset.IndexedDatasetBuilder(f"{prefix}.bin")
+    for row in data_utils.load_indexed_dataset(text, None):
+        builder.add_item(row)
+    builder.finalize(f"{prefix}.idx")
+    target = build().sample(SENTENCES)["target"]
+    older, newer = (
+        loaded(build(clean_text=path, **TEACHER)).criterion.ngram_weights(target)
+        for path in (prefix, text)
+    )
+    assert older.tokens.equal(newer.tokens) and older.pairs.equal(newer.pairs)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"criterion": "token_weighted", "token_weighting": "none"},
+        {"ngram_factor": 0.0, "ce_factor": 1.0},
+    ],
+)
+def test_padding_on_the_left_changes_nothing(build, text, options):
+    made = loaded(build("--left-pad-target", *NOISE, clean_text=text, **options))
+    batch = made.sample(SENTENCES)
+    assert batch["target"][:, 0].eq(PAD).any()
+    whole = made.criterion(made.model, batch)[0]
+    each = [
+        made.criterion(made.model, made.sample([line], [i]))[0] for i, line in enumerate(SENTENCES)
+    ]
+    assert_near(sum(each), whole, torch.float32)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_eisl.criterions.decoder_states import recorded
+from fairseq_eisl.criterions.decoder_states import has_states, recorded
 from tests import toy as toy_corpus
 from tests.criterions.conftest import EXTRA, SENTENCES
 from tests.tolerances import assert_near
@@ -97,3 +97,12 @@ def test_an_autoregressive_decoder_has_one_pass(toy):
     for states, inner in zip(found.layers, extra["inner_states"][1:]):
         assert torch.equal(states, inner.transpose(0, 1))
     assert torch.equal(found.layers[-1], features)
+
+
+def test_a_decoder_with_an_adaptive_softmax_has_no_states(toy):
+    """It has the attribute, which is None."""
+    made = toy_corpus.setup(toy.bin, criterion="cross_entropy")
+    decoder = made.model.decoder
+    assert has_states(decoder)
+    decoder.output_projection = None
+    assert not has_states(decoder)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from fairseq.trainer import Trainer
 
 from fairseq_eisl.criterions.policy_gradient import PolicyGradientCriterion
 from fairseq_eisl.evaluation.metrics.sentence_bleu import sentence_bleu
@@ -82,3 +83,15 @@ def test_pieces_become_words_before_they_are_compared(toy):
 def test_a_non_autoregressive_model_is_refused(toy):
     with pytest.raises(ValueError, match="--criterion policy_gradient trains autoregressive"):
         toy_corpus.setup(toy.bin, arch="cmlm_transformer", **PG)
+
+
+def test_a_batch_that_only_fills_up_has_no_part_in_the_running_mean(toy):
+    made = toy_corpus.setup(toy.bin, **PG, pg_baseline="ema", pg_samples=2)
+    trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
+    trainer.begin_epoch(1)
+    trainer._dummy_batch = made.sample(SENTENCES)  # as the loader of batches does
+    trainer.train_step([made.sample(SENTENCES)])
+    kept = made.criterion.kept_state()
+    assert kept["weight"] > 0
+    trainer.train_step([{}])  # of a worker that has no batch left
+    assert made.criterion.kept_state() == kept

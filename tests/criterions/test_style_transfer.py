@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from fairseq.logging import metrics
 from torch.nn import functional as F
 
+from fairseq_eisl.criterions.transfer_scores import transfer_score
 from fairseq_eisl.losses import eisl_loss, random_numbers
 from fairseq_eisl.losses.soft_tokens import soft_tokens
 from tests.criterions.style import build, mark_nouns, preprocess, write_styles
@@ -252,3 +254,19 @@ def test_another_model_is_refused(data):
     inner = torch.nn.Linear(2, 2)
     with pytest.raises(ValueError, match="trains --arch style_transfer, not Linear"):
         made.criterion(inner, made.sample())
+
+
+def test_the_score_that_chooses_is_the_same_for_any_number_of_workers(data):
+    """Their logs reach the criterion as one, summed up."""
+    made = build(data, **FACTORS, accuracy_goal=60.0)
+    made.criterion.eval(), made.model.eval()
+    logs = [gradients(made, made.sample(i))[2] for i in range(2)]
+    summed = {key: sum(log[key] for log in logs) for key in logs[0]}
+    found = []
+    for given in (logs, [summed]):
+        with metrics.aggregate(new_root=True) as shown:
+            made.criterion.reduce_metrics(given)
+        found.append(shown.get_smoothed_values())
+    assert found[0]["transfer_score"] == found[1]["transfer_score"]
+    accuracy, bleu = found[0]["accuracy"], found[0]["bleu"]
+    assert found[0]["transfer_score"] == transfer_score(bleu, accuracy, 60.0)

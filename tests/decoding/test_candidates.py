@@ -7,7 +7,7 @@ from fairseq_eisl.decoding import AT_EOS, candidates
 from fairseq_eisl.decoding.fairseq import candidates as fairseq_candidates
 from fairseq_eisl.decoding.fairseq.cached_transformer import CachedTransformer
 from fairseq_eisl.decoding.fairseq.candidates import decode, decode_in_parallel
-from fairseq_eisl.decoding.fairseq.model_scores import unwrapped
+from fairseq_eisl.decoding.fairseq.model_scores import evaluation_mode, unwrapped
 from tests.criterions.conftest import SENTENCES
 from tests.toy import ARCHS, Child
 
@@ -360,3 +360,14 @@ def test_cuda_looks_rarely(build, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
     found = decode(made.model, sample, PAD, EOS)
     assert torch.equal(found.tokens, expected.tokens) and torch.equal(found.mask, expected.mask)
+
+
+def test_autocast_forgets_what_decoding_has_made_half(monkeypatch):
+    """torch before 2.10 would train on copies that were made without gradient."""
+    kept = []
+    clear = torch.clear_autocast_cache
+    monkeypatch.setattr(torch, "clear_autocast_cache", lambda: (kept.append("cleared"), clear()))
+    model = torch.nn.Linear(2, 2)
+    with evaluation_mode(model):
+        kept.append("decoded")
+    assert kept == ["decoded", "cleared"]

@@ -1,12 +1,14 @@
 """N-grams of targets that count more or less, in the trainers and in the loss function."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from fairseq_eisl.integrations.huggingface import eisl_compute_loss
-from fairseq_eisl.losses import CleanTextWeights, count_ngrams, eisl_loss
+from fairseq_eisl.integrations.huggingface.loss_function import cross_entropy
+from fairseq_eisl.losses import CleanTextWeights, NGramWeights, count_ngrams, eisl_loss
 from tests.integrations.conftest import (
     MODELS,
     VOCABULARY,
@@ -57,6 +59,14 @@ def test_weights_of_the_loss_function():
         ]
         torch.testing.assert_close(loss, sum(each) / labels.ne(-100).sum())
     assert abs(found - plain) > 1e-3
+
+
+def test_the_first_label_has_its_own_weight():
+    """Behind a prompt or padding, whose labels are -100, it is no pair with what stands there."""
+    weights = NGramWeights(torch.tensor([[1.0, 2.0, 1.0]]), torch.tensor([[9.0, 0.5]]))
+    labels = torch.tensor([[-100, 0, 1]])
+    loss, _ = cross_entropy(torch.zeros(1, 3, 2), labels, 0.0, weights)
+    assert loss.item() == pytest.approx((2.0 + 0.5) * math.log(2))
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_trials_at_once_and_their_stages(tmp_path):
 
 @pytest.fixture
 def local(tmp_path):
-    """The jobs of a sweep on this machine whose cells say ``MINE OTHER`` as ``SEES`` does."""
+    """The jobs of a sweep on this machine."""
     pytest.importorskip("submitit")
     sweep = SimpleNamespace(name="s", recipe="r.yaml", tune=False)
     return sweep_jobs._Jobs(sweep, str(tmp_path), sweep_jobs.Options("local", 2, 0, {}))
@@ -109,6 +109,12 @@ def test_parts_that_cannot_be_meant(gpus, jobs, slurm, message):
 def test_a_part_that_is_empty(gpus, capsys, quick_check):
     assert main(["plan", str(SMOKE), "device=auto", f"gpus='{gpus}'"]) == 2
     assert f": gpus: {gpus}: a part is empty" in capsys.readouterr().err
+
+
+def test_parts_have_as_many_gpus(capsys, quick_check):
+    assert main(["plan", str(SMOKE), "device=auto", "gpus='0;1,2'"]) == 2
+    assert ": gpus: 0;1,2: parts of several sizes" in capsys.readouterr().err
+    assert main(["plan", str(SMOKE), "device=auto", "gpus='0,3;1,2'"]) == 0
 
 
 def test_one_part_is_shared_and_as_many_as_jobs_are_right():
