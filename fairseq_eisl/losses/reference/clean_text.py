@@ -16,7 +16,7 @@ def clean_text_weights(
     token of the vocabulary.
 
     >>> clean_text_weights([[0, 1]], [[0, 0]], [0, 1], 2, 1.0, 5.0)
-    ([0.6666666666666666, 1.5], [1.5])
+    ([0.6666666666666666, 1.0], [1.0])
     """
 
     def sizes(text: Sequence[Sequence[int]]) -> int:
