@@ -201,7 +201,7 @@ def _tune(args) -> int:
     tried = open_recipe(args.config, [*args.overrides, *chosen.overrides], chosen.rows)
     code = _run_opened(tried, folder, args.runs, args.jobs)
     if not code:  # of which settings the rows are, before some were chosen
-        write_whole(os.path.join(folder, UNTUNED), as_text(untuned))
+        write_whole(os.path.join(folder, UNTUNED), as_text(untuned, args.trial_seed))
         shown = ("training", "setting", "score", "at_update", "chosen", "flags")
         print(sweep_results.as_table([{key: row[key] for key in shown} for row in chosen.rows]))
     return code

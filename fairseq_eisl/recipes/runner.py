@@ -306,6 +306,8 @@ def _show(log: BinaryIO, process: subprocess.Popen, progress: Progress):
         time.sleep(0.1)
 
 
-def as_text(recipe: DictConfig) -> str:
-    """A recipe with all its settings spelt out, as YAML."""
-    return OmegaConf.to_yaml(recipe, resolve=True)
+def as_text(recipe: DictConfig, trial_seed: Optional[int] = None) -> str:
+    """A recipe with all its settings spelt out, as YAML, and the seed of trials that are to choose
+    among them, where they have one of their own."""
+    own = "" if trial_seed is None else f"# seed of the trials: {trial_seed}\n"
+    return own + OmegaConf.to_yaml(recipe, resolve=True)

@@ -8,6 +8,7 @@ anew, recipes that agree in a stage share it, and an old setting finds its old r
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ import shutil
 import socket
 import time
 import zipfile
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, TextIO
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence, TextIO
 
 from .errors import RecipeError
 from .placeholders import Deferred
@@ -42,11 +43,11 @@ class StageCache:
         keys: Dict[str, str] = {}
         for stage in stages:
             content = {
-                "commands": _spelt(stage.commands),
+                "commands": spelt(stage.commands),
                 "stdout": stage.stdout,
-                "files": _spelt(stage.files),
+                "files": spelt(stage.files),
                 "needs": {name: keys[name] for name in stage.needs},
-                "reads": [_digest(path) for path in stage.reads],
+                "reads": [[os.path.basename(path), content_digest(path)] for path in stage.reads],
             }
             text = json.dumps(content, sort_keys=True, ensure_ascii=False)
             keys[stage.name] = hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
@@ -160,29 +161,36 @@ def _is_whole(path: str) -> bool:
 _SPELLINGS = {"package": "{root}/fairseq_eisl"}  # as it was before there were wheels
 
 
-def _spelt(content: Any) -> Any:
+def spelt(content: Any) -> Any:
     """Commands and files as they have always been hashed: a folder is ``{name}``, and a brace is
     two of them. Spelt otherwise, stages that are done would be run again."""
     if isinstance(content, Deferred):
         return "".join(
-            _spelt(p) if isinstance(p, str) else _SPELLINGS.get(p.name, f"{{{p.name}}}")
+            spelt(p) if isinstance(p, str) else _SPELLINGS.get(p.name, f"{{{p.name}}}")
             for p in content.parts
         )
     if isinstance(content, str):
         return content.replace("{", "{{").replace("}", "}}")
     if isinstance(content, dict):
-        return {_spelt(key): _spelt(value) for key, value in content.items()}
+        return {spelt(key): spelt(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
-        return [_spelt(each) for each in content]
+        return [spelt(each) for each in content]
     return content
 
 
-def _digest(path: str) -> List[str]:
-    digest = hashlib.sha256()
+def content_digest(path: str) -> str:
+    """Of what is in a file. Raises RecipeError where it cannot be read."""
     try:
-        with open(path, "rb") as f:
-            for block in iter(lambda: f.read(1 << 20), b""):
-                digest.update(block)
+        found = os.stat(path)
+        return _digest(path, found.st_mtime_ns, found.st_size)
     except OSError as err:
         raise RecipeError(f"{path}: {err.strerror or err}") from None
-    return [os.path.basename(path), digest.hexdigest()]
+
+
+@functools.lru_cache(maxsize=None)  # trials and cells read the same corpus
+def _digest(path: str, changed: int, size: int) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()

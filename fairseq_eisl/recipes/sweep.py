@@ -228,4 +228,4 @@ def is_done(sweep: DictConfig, cell: Cell, runs: str) -> bool:
             made_by = f.read()
     except FileNotFoundError:
         return False
-    return made_by == as_text(load(sweep.recipe, cell.overrides))
+    return made_by == as_text(load(sweep.recipe, cell.overrides), sweep.trial_seed)

@@ -1,26 +1,25 @@
 """Trials that were run before, on whatever machine: their rows instead of trials once more."""
 
-import csv
-from typing import Dict, Iterable, List, Optional, Sequence
+import math
+from typing import Dict, Iterable, Optional
 
+from ..common.rows import Row, read_table
 from ..common.run_files import TRIAL_COLUMNS
 from .errors import RecipeError
 
-_GROUP = ("recipe", "training", "noise", "seed", "metric", "better")
-_TRIAL = (*_GROUP, "setting", "flags")
-_COLUMNS = tuple(dict.fromkeys((*TRIAL_COLUMNS, *_GROUP, "commit")))
+KEY = "trial"
+"""The column that says what was tried, see :func:`trial_key.trial_key`."""
+_COLUMNS = (*TRIAL_COLUMNS, "better", "commit", KEY)
 
 
 class TrialRows:
-    """Rows of trials (the trials.csv of a run, or of several), as long as they hold.
+    """Rows of trials (the trials.csv of a run, or of several), by what was tried."""
 
-    A trial begins with what was chosen before it, and no row says what that was: once another
-    setting is chosen than theirs, the rows of all later trials are of something else.
-    """
-
-    def __init__(self, rows: Iterable[Dict[str, str]] = ()):
-        self._rows = list(rows)
-        self._hold = True
+    def __init__(self, rows: Iterable[Row] = ()):
+        self._rows: Dict[str, Row] = {}
+        for row in rows:
+            if row[KEY]:
+                self._rows.setdefault(row[KEY], row)
 
     @classmethod
     def read(cls, path: Optional[str]) -> "TrialRows":
@@ -28,29 +27,20 @@ class TrialRows:
         if path is None:
             return cls()
         try:
-            with open(path, encoding="utf-8", newline="") as f:
-                reader = csv.DictReader(f)
-                missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-                if missing:
-                    raise RecipeError(f"trials: {path}: no column {', '.join(missing)}")
-                return cls(reader)
-        except (OSError, UnicodeDecodeError, csv.Error) as err:
-            reason = getattr(err, "strerror", None) or err
-            raise RecipeError(f"trials: {path}: {reason}") from None
+            return cls(read_table(path, _COLUMNS, _check))
+        except (OSError, ValueError) as err:
+            reason = getattr(err, "strerror", None)
+            raise RecipeError(f"trials: {path}: {reason}" if reason else f"trials: {err}") from None
 
-    def find(self, wanted: Dict[str, str], updates: Optional[int]) -> Optional[Dict[str, str]]:
-        """The row of a trial with these values, of as many updates where they are given."""
-        for row in self._rows if self._hold else ():
-            same = all(row[key] == wanted[key] for key in _TRIAL)
-            if same and (updates is None or row["updates"] == str(updates)):
-                return dict(row)
-        return None
+    def find(self, key: str) -> Optional[Row]:
+        """The row of the trial of this key."""
+        row = self._rows.get(key)
+        return None if row is None else dict(row)
 
-    def compare(self, found: Sequence[Dict[str, str]], best: int):
-        """Take notice of what is chosen now: the index among the rows of these settings."""
-        theirs: List[str] = [
-            row["setting"]
-            for row in self._rows
-            if row["chosen"] and all(row[key] == found[0][key] for key in _GROUP)
-        ]
-        self._hold = self._hold and found[best]["setting"] in theirs
+
+def _check(number: int, row: Row):
+    """Raise ValueError where the score of a row is none; ``nan`` is one, and never chosen."""
+    try:
+        math.isfinite(float(row["score"]))
+    except ValueError:
+        raise ValueError(f"row {number}: score: {row['score']!r} is no number") from None

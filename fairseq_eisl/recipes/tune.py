@@ -31,7 +31,7 @@ from ..common.files import read_lines
 from ..evaluation.metrics.bleu import bleu
 from ..evaluation.readers.generation_log import read_generation_log
 from ..evaluation.readers.training_log import read_curve, training_effort
-from .commands import train
+from .commands import build, train
 from .errors import RecipeError
 from .opening import open_recipe, open_recipes
 from .progress import say
@@ -41,7 +41,8 @@ from .schema import load
 from .side_by_side import each_once
 from .stage import Stage
 from .stage_cache import STAMP
-from .trial_rows import TrialRows
+from .trial_key import portable, trial_key
+from .trial_rows import KEY, TrialRows
 
 TRIALS = "trials"
 """The folder of a tuned run that has a link to each trial."""
@@ -134,24 +135,26 @@ def choose(
     before = TrialRows() if before is None else before
     check_trials(config, overrides)
     recipe = load(config, overrides)
+    prepared = _prepared(config, overrides, runs, folder)
     found = Chosen([], [])
     for group in trials(recipe):
         name = group[0].training + (", decoding" if group[0].decodes else "")
         known, attempts = {}, {}
         for number, trial in enumerate(group, 1):
-            row = before.find(_known(recipe, trial), _updates(recipe, trial))
+            given = [*overrides, *found.overrides, *trial.overrides(recipe)]
+            same = portable(load(config, given))
+            key = trial_key(_stages_of(build(same), trial), prepared)
+            row = before.find(key)
             said = f"tune: {name}, setting {number} of {len(group)}: {trial.setting}"
             if row is None:
-                given = [*overrides, *found.overrides, *trial.overrides(recipe)]
-                attempts[number] = _Attempt(said, *open_recipe(config, given), trial, runs)
+                attempts[number] = _Attempt(said, *open_recipe(config, given), trial, runs, key)
             else:
                 say(f"{said}: {row['score']}, tried before (commit {row['commit']})")
-                known[number] = row
+                known[number] = {**row, **_known(same, trial)}
         each_once([partial(each.run, folder) for each in attempts.values()], jobs)
         known.update({number: each.row() for number, each in attempts.items()})
         rows = [row for _, row in sorted(known.items())]
         index = best_of(rows, group[0].place().rpartition(".")[0])
-        before.compare(rows, index)
         best = group[index]
         for trial, row in zip(group, rows):
             row["chosen"] = "yes" if trial is best else ""
@@ -178,14 +181,17 @@ class _Attempt:
     """A trial with its own recipe and stages; ``said`` when it begins."""
 
     def __init__(
-        self, said: str, recipe: DictConfig, stages: Sequence[Stage], trial: Trial, runs: str
+        self,
+        said: str,
+        recipe: DictConfig,
+        stages: Sequence[Stage],
+        trial: Trial,
+        runs: str,
+        key: str,
     ):
-        self.said, self.recipe, self.trial = said, recipe, trial
-        self.last = trial.training
-        if trial.decodes:
-            stages = [*stages, _validation(stages, trial.training)]
-            self.last = stages[-1].name
-        self.runner = Runner(_until(stages, self.last), runs)
+        self.said, self.recipe, self.trial, self.key = said, recipe, trial, key
+        self.runner = Runner(_stages_of(stages, trial), runs)
+        self.last = self.runner.stages[-1].name
 
     def run(self, folder: str):
         """Run what is not done."""
@@ -195,11 +201,28 @@ class _Attempt:
     def row(self) -> Dict[str, str]:
         """What it has brought."""
         place = self.runner.path(self.last)
-        if not self.trial.decodes:
-            return _training_row(self.recipe, self.trial, place)
-        prepared = self.runner.path("prepare")
-        reference = os.path.join(prepared, f"valid.{self.recipe.data.target}")
-        return _decoding_row(self.recipe, self.trial, place, reference)
+        if self.trial.decodes:
+            prepared = self.runner.path("prepare")
+            reference = os.path.join(prepared, f"valid.{self.recipe.data.target}")
+            found = _decoding_row(self.recipe, self.trial, place, reference)
+        else:
+            found = _training_row(self.recipe, self.trial, place)
+        return {**found, KEY: self.key}
+
+
+def _prepared(config: str, overrides: Sequence[str], runs: str, folder: str) -> str:
+    """The folder of the prepared text, whose content is part of what a trial is."""
+    runner = Runner(_until(open_recipe(config, overrides)[1], "prepare"), runs)
+    runner.run_stages(folder)
+    return runner.path("prepare")
+
+
+def _stages_of(stages: Sequence[Stage], trial: Trial) -> List[Stage]:
+    """Those that a trial needs; the last one is its own."""
+    if trial.decodes:
+        stages = [*stages, _validation(stages, trial.training)]
+        return _until(stages, stages[-1].name)
+    return _until(stages, trial.training)
 
 
 def _validation(stages: Sequence[Stage], training: str) -> Stage:

@@ -12,6 +12,7 @@ from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands.pipeline import build
 from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep, of_trials
+from fairseq_eisl.recipes.trial_key import portable, trial_key
 from fairseq_eisl.recipes.trial_rows import TrialRows
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
@@ -48,7 +49,9 @@ def rows_of(path):
 
 def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
     runs, out = tmp_path / "runs", tmp_path / "out"
-    code, output = finish(recipes("tune", tuned, *TINY, "--runs", runs, "--out", out, "--jobs", 2))
+    code, output = finish(
+        recipes("tune", tuned, *TINY, "--runs", runs, "--out", out, "--jobs", 2, "--trial-seed", 1)
+    )
     assert code == 0, output
 
     tried = rows_of(out / "trials.csv")
@@ -93,6 +96,8 @@ def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / cell.name).symlink_to(out)
     assert is_done(sweep, cell, str(tmp_path))
+    sweep.trial_seed = 2
+    assert not is_done(sweep, cell, str(tmp_path))
 
 
 def test_a_recipe_that_is_run_knows_nothing_of_trials(tuned):
@@ -181,41 +186,76 @@ def test_cells_of_several_seeds_share_their_trials(tuned, write):
 
 
 ROW = {
-    **dict.fromkeys(("at_update", "commit"), ""),
-    **{"training": "eisl", "setting": "a", "flags": "lr=1", "chosen": "yes", "updates": "50"},
-    **{"metric": "validation bleu", "better": "higher", "score": "30.5"},
-    **{"noise": "repeat:0.5", "seed": "1", "recipe": "r"},
+    **dict.fromkeys(("at_update", "chosen", "metric", "updates", "commit"), ""),
+    **{"training": "eisl", "setting": "a", "flags": "lr=1", "better": "higher"},
 }
 
 
-@pytest.mark.parametrize("key", [k for k, v in ROW.items() if v and k not in ("chosen", "score")])
-def test_a_trial_of_something_else_is_run(key):
-    wanted = {**ROW, "chosen": "", "score": ""}
-    assert TrialRows([ROW]).find(wanted, 50) == ROW == TrialRows([ROW]).find(wanted, None)
-    other = {**ROW, key: "51"}
-    assert TrialRows([other]).find(wanted, 50) is None
-    assert TrialRows([other, ROW]).find(wanted, 50) == ROW
+def test_rows_are_found_by_what_was_tried():
+    first, second = {**ROW, "trial": "a1", "score": "30"}, {**ROW, "trial": "b2", "score": "31"}
+    rows = TrialRows([first, second, {**second, "score": "32"}, {**ROW, "trial": "", "score": "1"}])
+    assert rows.find("a1") == first and rows.find("b2") == second
+    assert rows.find("c3") is None and rows.find("") is None
 
 
-def test_rows_hold_as_long_as_what_they_began_with_is_chosen():
-    second = {**ROW, "setting": "b", "chosen": ""}
-    later = {**ROW, "training": "later"}
-    rows = [ROW, second, later]
-    for best, expected in ((0, later), (1, None)):
-        found = TrialRows(rows)
-        found.compare([ROW, second], best)
-        assert found.find(later, 50) == expected
-    unfinished = TrialRows([second, later])
-    unfinished.compare([ROW, second], 0)
-    assert unfinished.find(later, 50) is None
+def key_of(tuned, prepared, *overrides, number=1):
+    """The key of a trial of EISL's settings (the second one, if no number is told)."""
+    recipe = load(str(tuned), overrides)
+    trial = tune.trials(recipe)[1][number]
+    recipe = portable(load(str(tuned), [*overrides, *trial.overrides(recipe)]))
+    return trial_key(tune._stages_of(build(recipe), trial), str(prepared))
+
+
+def test_a_trial_is_what_its_result_depends_on(tuned, tmp_path):
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    for name in ("train.de", "valid.de", "stage.json", "log"):
+        (prepared / name).write_text(name, encoding="utf-8")
+    base = key_of(tuned, prepared)
+    for same in (
+        *("device=cuda gpus='0' half_precision=false", "train.eisl.system=other", "title=t"),
+        *("tune.eisl.settings.third=[lr=1]", "train.eisl.generate.lenpen=2"),
+        "train.eisl.flags.max-update=9",
+    ):
+        assert key_of(tuned, prepared, *same.split()) == base, same
+    other = (
+        *("seed=2", "noise_seed=5", "noise=blank:0.3", "flags.dropout=0.3"),
+        *("train.ce.flags.lr=1", "tune.eisl.updates=3", "preprocess.thresholdsrc=2"),
+    )
+    keys = {override: key_of(tuned, prepared, override) for override in other}
+    keys["setting"] = key_of(tuned, prepared, number=0)
+    # How the text was made is told by the text.
+    assert key_of(tuned, prepared, "data.options=['--train','200']") == base
+    (prepared / "log").write_text("another day", encoding="utf-8")
+    assert key_of(tuned, prepared) == base
+    (prepared / "train.de").write_text("other text, same name", encoding="utf-8")
+    keys["text"] = key_of(tuned, prepared)
+    assert len({base, *keys.values()}) == 1 + len(keys), keys
+
+
+def test_files_of_a_trial_count_by_their_content(tuned, tmp_path):
+    (tmp_path / "prepared").mkdir()
+    keys = []
+    for folder, content in (("here", "a"), ("there", "a"), ("here", "b and more")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for ending in (".bin", ".idx"):
+            (tmp_path / folder / f"clean{ending}").write_text(content, encoding="utf-8")
+        override = f"train.eisl.flags.clean-text={tmp_path / folder / 'clean'}"
+        keys.append(key_of(tuned, tmp_path / "prepared", override))
+    assert keys[0] == keys[1] != keys[2]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (None, "trials.csv: No such file or directory"),
-        ("setting,score\n", "trials.csv: no column training, flags, chosen, metric, at_update"),
-        ("\xff", "trials.csv: 'utf-8' codec can't decode byte 0xff"),
+        ("setting,score\na,1\n", "trials.csv: no column training, flags, chosen, metric, at_up"),
+        ("\xff", "trials.csv: no UTF-8 text"),
+        (f"{','.join([*ROW, 'trial', 'score'])}\n", "trials.csv: there is a header but no row"),
+        (
+            f"{','.join([*ROW, 'trial', 'score'])}\n{','.join([*ROW.values(), 'a1', ''])}\n",
+            "trials.csv: row 1: score: '' is no number",
+        ),
     ],
 )
 def test_a_file_that_holds_no_trials_is_named(text, message, tuned, write, tmp_path, capsys):
