@@ -19,7 +19,6 @@ from .recipe import (
     files_of,
     flag_groups,
     generation_flags,
-    judges,
     language_models,
     named_training,
     noise_flags,
@@ -27,6 +26,7 @@ from .recipe import (
     training_flags,
     trainings,
 )
+from .score_checks import check_score
 from .worker_checks import check_workers
 
 _DECODING = {
@@ -311,20 +311,6 @@ def _check_tune(recipe: DictConfig):
                     yield where, f"{flag}: updates of a trial are {key}.updates"
 
 
-def _check_score(recipe: DictConfig):
-    """Flags of ``score`` are those of metrics, and their values name what there is."""
-    known = {flag.name[2:]: flag for metric in registered() for flag in metric.flags}
-    for name in recipe.score:
-        key = f"score.{name}"
-        if name not in known:
-            yield key, f"no metric has this flag (choose from {', '.join(sorted(known))})"
-        elif known[name].in_run is not None:
-            yield key, "the recipe gives this flag itself; leave it away"
-    for name in judges(recipe):
-        if name not in recipe.train:
-            yield "score", f"{name!r} is no training (choose from {', '.join(recipe.train)})"
-
-
 def _check_language_models(recipe: DictConfig):
     """What speaks beside a decoder is a language model, and has a weight."""
     for path, key in language_models(recipe).items():
@@ -348,5 +334,5 @@ def _check_language_models(recipe: DictConfig):
 
 _PARTS = (
     check_data, _check_numbers, _check_trainings, _check_tune, _check_labels, _check_flags,
-    _check_score, _check_language_models,
+    check_score, _check_language_models,
 )  # fmt: skip

@@ -13,6 +13,8 @@ FILE_FLAGS = {
     "init-weights": ("",),
     "hint-teacher": ("",),
     "clean-text": (".bin", ".idx"),
+    "encoder-embed-path": ("",),
+    "decoder-embed-path": ("",),
 }
 """The flags of a training that name files, on whose content its results depend, and how the files'
 names go on behind what the flag says."""

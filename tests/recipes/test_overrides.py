@@ -142,7 +142,7 @@ def test_a_file_of_this_machine_is_its_name_in_rows_and_not_in_the_title(tmp_pat
 
 
 @pytest.mark.parametrize("place", ["flags", "train.ce.flags"])
-@pytest.mark.parametrize("flag", ["init-weights", "hint-teacher"])
+@pytest.mark.parametrize("flag", ["init-weights", "hint-teacher", "encoder-embed-path"])
 def test_a_file_that_is_not_there_is_named_with_its_flag(place, flag, tmp_path):
     missing = tmp_path / "missing.pt"
     with pytest.raises(RecipeError, match=f"{place}.{flag}: there is no file {missing}"):

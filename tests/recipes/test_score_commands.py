@@ -5,7 +5,8 @@ import pytest
 from fairseq_eisl.common.run_files import TESTS
 from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.placeholders import OUT
-from fairseq_eisl.recipes.schema import load
+from fairseq_eisl.recipes.schema import RecipeError, load
+from fairseq_eisl.recipes.stage_cache import StageCache
 from tests.recipes.conftest import SMOKE
 from tests.toy import ROOT
 
@@ -30,3 +31,24 @@ def test_one_system_alone_has_no_test(tmp_path):
     path.write_text(f"base: {SMOKE}\ntrain: {{ce: {{system: null}}}}\n")
     (stage,) = (each for each in build(load(str(path))) if each.name == "score")
     assert not [c for c in stage.commands if "--tests" in c or "significance" in c]
+
+
+def test_what_scores_are_made_with_counts_by_its_content(tmp_path):
+    """A file, and a folder with all that is in it; other content, other scores."""
+    plain, deep = tmp_path / "plain.txt", tmp_path / "bleurt/variables/weights"
+    deep.parent.mkdir(parents=True)
+    given = [f"score.detokenized-reference={plain}", f"score.bleurt={tmp_path / 'bleurt'}"]
+    with pytest.raises(RecipeError, match=f"score.detokenized-reference: there is no file {plain}"):
+        load(str(SMOKE), given)
+    for path in (plain, deep):
+        path.write_text("one")
+    (stage,) = (s for s in build(load(str(SMOKE), given)) if s.name == "score")
+    assert set(stage.reads) == {str(plain), str(deep)}
+    keys = []
+    for path in (None, plain, deep):
+        if path is not None:
+            path.write_text("another")
+        keys.append(StageCache(str(tmp_path)).keys([stage._replace(needs=())])["score"])
+    assert len(set(keys)) == 3
+    (stage,) = (s for s in build(load(str(SMOKE))) if s.name == "score")
+    assert stage.reads == ()

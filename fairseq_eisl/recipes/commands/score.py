@@ -22,6 +22,7 @@ from ..recipe import (
     task_of,
     words,
 )
+from ..score_checks import score_files
 from ..stage import Stage
 
 _EVALUATE: Tuple[Word, ...] = ("python", "-m", "fairseq_eisl.evaluation")
@@ -73,7 +74,13 @@ def scores(recipe: DictConfig, logs: List[Translated], stages: List[Stage]) -> S
     commands.append(_curve(recipe, curves, start))
     commands += [*tests, *_pictures(recipe, bool(tests)), _page(published is not None)]
     needs = dict.fromkeys(["prepare", *names, *judges(recipe), *(log.stage for log in logs)])
-    return Stage("score", tuple(map(tuple, commands)), tuple(needs), files=tuple(files))
+    return Stage(
+        "score",
+        tuple(map(tuple, commands)),
+        tuple(needs),
+        reads=score_files(recipe),
+        files=tuple(files),
+    )
 
 
 def _firsts(logs: List[Translated]) -> List[Translated]:
