@@ -88,8 +88,10 @@ class TrainingWeights:
         # Where targets begin with a symbol for that, sentences of the text are given one, too: else
         # no first word would have a pair that is known.
         begin = len(targets) > 0 and int(targets[0][0]) == self.dictionary.bos()
-        clean = self._counts(text, "sentences of the clean text", begin)
-        noisy = self._counts(targets, "training targets", begin)
+        # And what targets have behind EOS: a symbol of their language, for a pretrained BART.
+        end = self._behind_eos(targets[0]) if len(targets) else None
+        clean = self._counts(text, "sentences of the clean text", begin, end)
+        noisy = self._counts(targets, "training targets", begin, None)
         weights = CleanTextWeights(clean, noisy, cfg.clean_text_smoothing, cfg.clean_text_cap)
         token, pair = weights.means()
         logger.info(
@@ -103,15 +105,26 @@ class TrainingWeights:
             logger.info(f"clean text: tokens that lose most: {', '.join(shown)}")
         return weights
 
-    def _counts(self, sentences: Any, what: str, begin: bool) -> NGramCounts:
-        return count_ngrams(self._words(sentences, what, begin), len(self.dictionary))
+    def _behind_eos(self, target: Tensor) -> Optional[Tensor]:
+        """The symbols behind the last EOS; None without one."""
+        places = target.eq(self.dictionary.eos()).nonzero()
+        return target[int(places[-1]) + 1 :] if len(places) else None
 
-    def _words(self, sentences: Any, what: str, begin: bool) -> Iterator[Tensor]:
-        """All sentences with a symbol at their start, or all without."""
+    def _counts(self, sentences: Any, what: str, begin: bool, end: Optional[Tensor]) -> NGramCounts:
+        return count_ngrams(self._words(sentences, what, begin, end), len(self.dictionary))
+
+    def _words(
+        self, sentences: Any, what: str, begin: bool, end: Optional[Tensor]
+    ) -> Iterator[Tensor]:
+        """All sentences with a symbol at their start, or all without; up to EOS and on with
+        ``end``, or as they end."""
         bos, said = self.dictionary.bos(), time.monotonic()
         for i in range(len(sentences)):
             ids = sentences[i]
             ids = ids[ids.ne(bos)]
+            own = self._behind_eos(ids)
+            if end is not None and own is not None:
+                ids = torch.cat([ids[: len(ids) - len(own)], end])
             yield torch.cat([ids.new_tensor([bos]), ids]) if begin else ids
             if time.monotonic() - said > _EVERY:
                 said = time.monotonic()

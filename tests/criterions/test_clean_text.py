@@ -116,6 +116,19 @@ def test_sentences_of_the_text_begin_as_targets_do(build, text, arch):
     assert found.pairs.equal(weights_of(made, text)(target).pairs)
 
 
+def test_sentences_of_the_text_end_as_targets_do(build, text):
+    """Targets of a pretrained BART have the symbol of their language behind EOS."""
+    options = {"criterion": "token_weighted", "token_weighting": "none"}
+    made = loaded(build(*NOISE, clean_text=text, **options))
+    pairs, symbol = pairs_of(made), 7
+    pairs.tgt = [torch.cat([ids, ids.new_tensor([symbol])]) for ids in pairs.tgt]
+    eos = made.task.target_dictionary.eos()
+    weights = made.criterion.ngram_weights
+    found = weights(torch.tensor([[eos, symbol]]))
+    # As often in either text, but for the share of the lengths.
+    assert found.pairs[0, 0] > 0.5 and found.tokens[0, 1] > 0.5
+
+
 def test_what_is_counted_is_the_same_in_every_epoch(build, text):
     """Where noise is drawn anew, a training that goes on counts what it counted at its start."""
     found, noisy = [], []
