@@ -33,7 +33,7 @@ from ..evaluation.readers.generation_log import read_generation_log
 from ..evaluation.readers.training_log import read_curve, training_effort
 from .commands import build, train
 from .errors import RecipeError
-from .opening import open_recipe, open_recipes
+from .opening import open_recipes
 from .progress import say
 from .recipe import noise_of, training_flags, trainings
 from .runner import Runner
@@ -135,25 +135,27 @@ def choose(
     before = TrialRows() if before is None else before
     check_trials(config, overrides)
     recipe = load(config, overrides)
-    prepared = _prepared(config, overrides, runs, folder)
+    prepared = _prepared(recipe, runs, folder)
     found = Chosen([], [])
     for group in trials(recipe):
+        given = [*overrides, *found.overrides]
+        wanted = [_Wanted(trial, config, given, prepared) for trial in group]
         name = group[0].training + (", decoding" if group[0].decodes else "")
-        known, attempts = {}, {}
-        for number, trial in enumerate(group, 1):
-            given = [*overrides, *found.overrides, *trial.overrides(recipe)]
-            same = portable(load(config, given))
-            key = trial_key(_stages_of(build(same), trial), prepared)
-            row = before.find(key)
-            said = f"tune: {name}, setting {number} of {len(group)}: {trial.setting}"
-            if row is None:
-                attempts[number] = _Attempt(said, *open_recipe(config, given), trial, runs, key)
-            else:
-                say(f"{said}: {row['score']}, tried before (commit {row['commit']})")
-                known[number] = {**row, **_known(same, trial)}
-        each_once([partial(each.run, folder) for each in attempts.values()], jobs)
-        known.update({number: each.row() for number, each in attempts.items()})
-        rows = [row for _, row in sorted(known.items())]
+        said = {
+            each: f"tune: {name}, setting {number} of {len(group)}: {each.trial.setting}"
+            for number, each in enumerate(wanted, 1)
+        }
+        known = {each: row for each in wanted if (row := before.find(each.key))}
+        for each, row in known.items():
+            say(f"{said[each]}: {row['score']}, tried before (commit {row['commit']})")
+        todo = [each for each in wanted if each not in known]
+        opened = open_recipes(config, [each.overrides for each in todo]) if todo else []
+        attempts = {each: _Attempt(said[each], each, *one, runs) for each, one in zip(todo, opened)}
+        each_once([partial(attempt.run, folder) for attempt in attempts.values()], jobs)
+        rows = [
+            {**known[each], **each.known} if each in known else attempts[each].row()
+            for each in wanted
+        ]
         index = best_of(rows, group[0].place().rpartition(".")[0])
         best = group[index]
         for trial, row in zip(group, rows):
@@ -177,20 +179,27 @@ def best_of(rows: Sequence[Dict[str, str]], place: str) -> int:
     return ranked.index(max(ranked))
 
 
+class _Wanted:
+    """A trial behind what was chosen before it. key: see ``trial_key``. overrides: of its own
+    recipe. known: what its row has before it is run."""
+
+    def __init__(self, trial: Trial, config: str, given: Sequence[str], prepared: str):
+        self.trial = trial
+        self.overrides = [*given, *trial.overrides(load(config, given))]
+        recipe = portable(load(config, self.overrides))
+        self.key = trial_key(_stages_of(build(recipe), trial), prepared)
+        self.known = {**_known(recipe, trial), KEY: self.key}
+
+
 class _Attempt:
     """A trial with its own recipe and stages; ``said`` when it begins."""
 
     def __init__(
-        self,
-        said: str,
-        recipe: DictConfig,
-        stages: Sequence[Stage],
-        trial: Trial,
-        runs: str,
-        key: str,
+        self, said: str, wanted: _Wanted, recipe: DictConfig, stages: Sequence[Stage], runs: str
     ):
-        self.said, self.recipe, self.trial, self.key = said, recipe, trial, key
-        self.runner = Runner(_stages_of(stages, trial), runs)
+        self.said, self.recipe, self.wanted = said, recipe, wanted
+        self.trial = wanted.trial
+        self.runner = Runner(_stages_of(stages, self.trial), runs)
         self.last = self.runner.stages[-1].name
 
     def run(self, folder: str):
@@ -204,15 +213,18 @@ class _Attempt:
         if self.trial.decodes:
             prepared = self.runner.path("prepare")
             reference = os.path.join(prepared, f"valid.{self.recipe.data.target}")
-            found = _decoding_row(self.recipe, self.trial, place, reference)
+            found = _decoding_row(self.trial, place, reference)
         else:
             found = _training_row(self.recipe, self.trial, place)
-        return {**found, KEY: self.key}
+        with open(os.path.join(place, STAMP), encoding="utf-8") as f:
+            commit = str(json.load(f).get("commit", ""))
+        # Nothing that a second run of the same trial would change.
+        return {**self.wanted.known, **found, "commit": commit}
 
 
-def _prepared(config: str, overrides: Sequence[str], runs: str, folder: str) -> str:
+def _prepared(recipe: DictConfig, runs: str, folder: str) -> str:
     """The folder of the prepared text, whose content is part of what a trial is."""
-    runner = Runner(_until(open_recipe(config, overrides)[1], "prepare"), runs)
+    runner = Runner(_until(build(recipe), "prepare"), runs)
     runner.run_stages(folder)
     return runner.path("prepare")
 
@@ -252,31 +264,22 @@ def _training_row(recipe: DictConfig, trial: Trial, stage: str) -> Dict[str, str
     except ValueError as err:
         raise RecipeError(f"{trial.place()}: {err}") from None
     best = curve.best(lower=not metric.higher)
-    found = {
+    return {
         "score": f"{curve.scores[best]:g}",
         "at_update": str(curve.updates[best]),
         "validations": str(len(curve.updates)),
         **effort,
     }
-    return _row(recipe, trial, stage, found)
 
 
-def _decoding_row(recipe: DictConfig, trial: Trial, stage: str, reference: str) -> Dict[str, str]:
+def _decoding_row(trial: Trial, stage: str, reference: str) -> Dict[str, str]:
     """What a decoding of the validation set has brought."""
     try:
         hypotheses = read_generation_log(os.path.join(stage, "valid.out")).hypotheses
         found = bleu(hypotheses, read_lines(reference))
     except ValueError as err:
         raise RecipeError(f"{trial.place()}: {err}") from None
-    score = {"score": f"{found.score:.2f}", "at_update": "", "updates": ""}
-    return _row(recipe, trial, stage, score)
-
-
-def _row(recipe: DictConfig, trial: Trial, stage: str, found: Dict[str, str]) -> Dict[str, str]:
-    """Nothing that a second run of the same trial would change."""
-    with open(os.path.join(stage, STAMP), encoding="utf-8") as f:
-        stamp = json.load(f)
-    return {**_known(recipe, trial), **found, "commit": str(stamp.get("commit", ""))}
+    return {"score": f"{found.score:.2f}", "at_update": "", "updates": ""}
 
 
 class _Metric(NamedTuple):
