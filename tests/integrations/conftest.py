@@ -16,9 +16,9 @@ needs_hugging_face = pytest.mark.skipif(
 )
 
 
-def enlarge(model):
+def enlarge(model, seed: int = 3):
     """Larger weights, so that outputs have structure: a new model says one word only."""
-    torch.manual_seed(3)
+    torch.manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
@@ -155,14 +155,24 @@ def assert_same_gradients(found: dict, expected: dict, factor: float = 1.0):
         )
 
 
-def greedy(next_logits, begin: list, most: int, end: int = EOS, never: int = PAD) -> list:
+AT_EOS = {
+    "end": {},
+    "go_on": {"candidate_after_eos": True},
+    "avoid": {"candidate_avoid_eos": True},
+}
+"""Arguments of the trainers."""
+
+
+def greedy(next_logits, begin: list, most: int, at_eos: str = "end") -> list:
     """The tokens after ``begin``, without a cache: ``next_logits(tokens)`` is (V,)."""
     tokens = list(begin)
     while len(tokens) - len(begin) < most:
         values: Tensor = next_logits(tokens).clone()
-        values[never] = -float("inf")
+        values[PAD] = -float("inf")
+        if at_eos == "avoid" and len(tokens) - len(begin) < most - 1:
+            values[EOS] = -float("inf")
         tokens.append(int(values.argmax()))
-        if tokens[-1] == end:
+        if at_eos == "end" and tokens[-1] == EOS:
             break
     return tokens[len(begin) :]
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 from fairseq_eisl.integrations.huggingface.prompts import prompted
 from fairseq_eisl.losses import eisl_loss
 from tests.integrations.conftest import (
+    AT_EOS,
     EOS,
     MODELS,
     PAD,
@@ -149,14 +150,16 @@ def test_cross_entropy_alone_is_that_of_the_completions(trainer):
 
 
 @needs_hugging_face
-def test_a_candidate_is_what_the_model_says_after_the_prompt(trainer):
-    made = trainer()
+@pytest.mark.parametrize("at_eos", AT_EOS)
+def test_a_candidate_is_what_the_model_says_after_the_prompt(trainer, at_eos):
+    made = trainer(**AT_EOS[at_eos])
     model = MODELS["gpt2"]().eval()
     expected = [
-        greedy(lambda t: model(torch.tensor([t])).logits[0, -1], begin, len(target))
+        greedy(lambda t: model(torch.tensor([t])).logits[0, -1], begin, len(target), at_eos)
         for begin, target in zip(beginnings(), completions())
     ]
     assert len(set(map(tuple, expected))) > 4
+    assert any(EOS in tokens[:-1] for tokens in expected) == (at_eos == "go_on")
     for batch in (collate(prompts()), left_padded(prompts())):
         candidate = made.candidate(made.read_batch(batch), sample=False)
         assert [row[mask].tolist() for row, mask in zip(*candidate)] == expected

@@ -13,11 +13,13 @@ from torch.nn import functional
 from fairseq_eisl.integrations.huggingface.loss_function import target_seeds
 from fairseq_eisl.losses import eisl_loss
 from tests.integrations.conftest import (
+    AT_EOS,
     EOS,
     MODELS,
     PAD,
     assert_same_gradients,
     collate,
+    enlarge,
     greedy,
     needs_hugging_face,
     one_update,
@@ -180,11 +182,12 @@ def said(trainer, batch):
     return [row[mask].tolist() for row, mask in zip(*candidate)]
 
 
-@pytest.mark.parametrize("name", ["bart", "t5"])
-def test_a_greedy_candidate_is_the_likeliest_token_each_time(trainer, name):
+@pytest.mark.parametrize("at_eos, name", product(AT_EOS, ["bart", "t5"]))
+def test_a_greedy_candidate_is_the_likeliest_token_each_time(trainer, name, at_eos):
     """Up to the end symbol or the target's length, in a batch as alone, and whatever the model's
     settings for generation are."""
-    model = MODELS[name]().eval()
+    # With these weights some candidates end before their target's length.
+    model = enlarge(MODELS[name](), seed={"bart": 5, "t5": 11}[name]).eval()
     start = model.config.decoder_start_token_id
     expected = []
     for pair in pairs():
@@ -196,17 +199,22 @@ def test_a_greedy_candidate_is_the_likeliest_token_each_time(trainer, name):
                 ).logits[0, -1],
                 [start],
                 len(pair["labels"]),
+                at_eos,
             )
         )
     assert len({len(tokens) for tokens in expected}) > 2 and len(set(map(tuple, expected))) > 4
-    made = trainer(copy.deepcopy(model))
+    shorter = [len(said) < len(pair["labels"]) for said, pair in zip(expected, pairs())]
+    assert any(shorter) == (at_eos == "end")
+    assert any(EOS in tokens[:-1] for tokens in expected) == (at_eos == "go_on")
+    made = trainer(copy.deepcopy(model), **AT_EOS[at_eos])
     assert said(made, collate(pairs())) == expected
     assert [said(made, collate([pair]))[0] for pair in pairs()] == expected
     own = made.model.generation_config
     own.num_beams, own.min_length, own.no_repeat_ngram_size, own.forced_eos_token_id = 3, 6, 1, EOS
     assert said(made, collate(pairs())) == expected
-    own.max_new_tokens, own.max_length = 2, 3
+    own.max_new_tokens, own.max_length, own.min_new_tokens = 2, 3, 5
     assert said(made, collate(pairs())) == expected
+    assert made.model.generation_config is own and own.eos_token_id == EOS
 
 
 def test_a_sampled_candidate_is_drawn_in_training_only(trainer):
@@ -338,6 +346,14 @@ WRONG = [
     ({"ngram_factor": -1.0}, ["ngram_factor", "0 or above", "-1.0"]),
     ({"ngram_factor": 0.0}, ["ngram_factor", "ce_factor", "both 0"]),
     ({"train_decoding": "beam"}, ["train_decoding='beam'", "greedy, sample, teacher-forcing"]),
+    (
+        {"candidate_after_eos": True, "candidate_avoid_eos": True},
+        ["candidate_after_eos and candidate_avoid_eos", "leave one away"],
+    ),
+    (
+        {"candidate_avoid_eos": True, "train_decoding": "teacher-forcing"},
+        ["candidate_avoid_eos is of a candidate that is decoded", "'teacher-forcing'"],
+    ),
     ({"decoding_interval": 0}, ["decoding_interval", "1 or more", "0"]),
     ({"label_smoothing_factor": 0.1}, ["label_smoothing_factor=0.1", "ce_factor=0"]),
 ]

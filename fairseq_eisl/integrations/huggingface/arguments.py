@@ -59,6 +59,20 @@ class EISLArguments:
             "it (greedy in evaluation), or the target (teacher-forcing)"
         },
     )
+    candidate_after_eos: bool = field(
+        default=False,
+        metadata={
+            "help": "count positions after the candidate's own end symbol, up to the target's "
+            "length, as candidate positions"
+        },
+    )
+    candidate_avoid_eos: bool = field(
+        default=False,
+        metadata={
+            "help": "say no end symbol before the target's last position: the candidate is as long "
+            "as the target"
+        },
+    )
     decoding_interval: int = field(
         default=1,
         metadata={
@@ -81,6 +95,16 @@ class EISLArguments:
             raise ValueError(
                 f"train_decoding={self.train_decoding!r} is unknown; choose from {choices}"
             )
+        ends = [n for n in ("candidate_after_eos", "candidate_avoid_eos") if getattr(self, n)]
+        if len(ends) > 1:
+            raise ValueError(
+                f"{' and '.join(ends)}: there is no end symbol to go on after; leave one away"
+            )
+        if ends and self.train_decoding == "teacher-forcing":
+            raise ValueError(
+                f"{ends[0]} is of a candidate that is decoded; train_decoding='teacher-forcing' "
+                "decodes none"
+            )
         if self.decoding_interval < 1:
             raise ValueError(f"decoding_interval must be 1 or more, not {self.decoding_interval}")
         smoothing = getattr(self, "label_smoothing_factor", 0)
@@ -89,6 +113,13 @@ class EISLArguments:
                 f"label_smoothing_factor={smoothing} is of the cross entropy, which ce_factor=0 "
                 "leaves out"
             )
+
+
+def at_eos(args: EISLArguments) -> str:
+    """What a candidate's own end symbol does, see :data:`fairseq_eisl.decoding.AT_EOS`."""
+    if args.candidate_avoid_eos:
+        return "avoid"
+    return "go_on" if args.candidate_after_eos else "end"
 
 
 def loss_options(args: EISLArguments) -> EISLOptions:

@@ -1,5 +1,6 @@
 """Candidates by ``model.generate``, whose caches are its own business."""
 
+import copy
 from typing import Any, Dict, List, NamedTuple
 
 import torch
@@ -15,7 +16,13 @@ class Candidate(NamedTuple):
 
 @torch.no_grad()
 def generated(
-    model: Any, inputs: Dict[str, Tensor], *, given: int, limit: Tensor, sample: bool
+    model: Any,
+    inputs: Dict[str, Tensor],
+    *,
+    given: int,
+    limit: Tensor,
+    sample: bool,
+    at_eos: str = "end",
 ) -> Candidate:
     """Greedy or sampled outputs of a model in evaluation mode, each as long as its target at most.
 
@@ -29,16 +36,38 @@ def generated(
             symbol of a decoder beside an encoder, else the width of the prompts.
         limit: (B,) int64 the most tokens of each candidate.
         sample: draw from the model's distribution, with torch's global generator.
+        at_eos: what an end symbol does, one of :data:`fairseq_eisl.decoding.AT_EOS`.
     """
     longest = max(1, int(limit.max()))
-    mode = model.training
+    mode, own = model.training, model.generation_config
+    ends = _ids(own.eos_token_id)
+    config, more = _config(own, given, longest, sample), {}
+    if at_eos == "avoid" and ends:
+        more["logits_processor"] = [_NoEndBefore(given + limit - 1, ends)]
     model.eval()
     try:
-        config = _config(model.generation_config, given, longest, sample)
-        tokens = model.generate(**inputs, generation_config=config)[:, given : given + longest]
+        if at_eos == "go_on":  # a None in ``config`` would stand for the model's own
+            model.generation_config, ends = copy.deepcopy(own), []
+            model.generation_config.eos_token_id = None
+        tokens = model.generate(**inputs, generation_config=config, **more)
     finally:
+        model.generation_config = own
         model.train(mode)
-    return Candidate(tokens, counted(tokens, limit, _ids(model.generation_config.eos_token_id)))
+    tokens = tokens[:, given : given + longest]
+    return Candidate(tokens, counted(tokens, limit, ends))
+
+
+class _NoEndBefore:
+    """Of ``generate``'s processors of scores: no end symbol within the first (B,) tokens."""
+
+    def __init__(self, least: Tensor, ends: List[int]):
+        self.least, self.ends = least, ends
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        early = self.least.to(scores.device).gt(input_ids.size(1))
+        scores = scores.clone()
+        scores[:, self.ends] = scores[:, self.ends].masked_fill(early[:, None], -torch.inf)
+        return scores
 
 
 def counted(tokens: Tensor, limit: Tensor, ends: List[int]) -> Tensor:
@@ -81,6 +110,8 @@ def _config(own: Any, given: int, longest: int, sample: bool) -> Any:
         config.max_length = given + steps
     else:
         config.max_new_tokens = steps
+    if own.min_new_tokens is not None:
+        config.min_new_tokens = 0
     pad = own.pad_token_id
     if pad is None and ends:
         config.pad_token_id = ends[0]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from trl import SFTConfig, SFTTrainer
 
-from .arguments import EISLArguments
+from .arguments import EISLArguments, at_eos
 from .candidates import Candidate, generated
 from .loss_function import Items
 from .prompts import Prompted, prompted
@@ -106,7 +106,8 @@ class EISLSFTTrainer(EISLTraining, SFTTrainer):
         parts: Prompted = batch.inputs["parts"]
         inputs = {"input_ids": parts.prompts, "attention_mask": parts.prompt_mask.long()}
         given = parts.prompts.size(1)
-        return generated(self.model, inputs, given=given, limit=batch.lengths, sample=sample)
+        how: Dict[str, Any] = {"sample": sample, "at_eos": at_eos(self.args)}
+        return generated(self.model, inputs, given=given, limit=batch.lengths, **how)
 
     def _parameters(self) -> Any:
         """What the forward of the model itself takes, below adapters."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from ...losses import IGNORE_INDEX
-from .arguments import EISLArguments
+from .arguments import EISLArguments, at_eos
 from .candidates import Candidate, generated
 from .training import Batch, EISLTraining, Scored
 
@@ -75,7 +75,8 @@ class EISLTrainer(EISLTraining, Seq2SeqTrainer):
     def candidate(self, batch: Batch, sample: bool) -> Candidate:
         """By ``model.generate``."""
         inputs = _of_encoder(batch.inputs)
-        return generated(self.model, inputs, given=1, limit=batch.lengths, sample=sample)
+        how: Dict[str, Any] = {"sample": sample, "at_eos": at_eos(self.args)}
+        return generated(self.model, inputs, given=1, limit=batch.lengths, **how)
 
     def _from_labels(self, labels: Tensor) -> Tensor:
         """The decoder's inputs that go with labels, as the model makes them itself."""
