@@ -2,7 +2,7 @@
 
 A process of its own, since recipes import no fairseq: ``python -m
 fairseq_eisl.recipes.flag_check`` reads ``[[recipe, stage, command], ...]`` as JSON from
-standard input and prints ``{"cuda": bool, "errors": [[recipe, stage, message], ...]}``.
+standard input and prints ``{"gpus": int, "errors": [[recipe, stage, message], ...]}``.
 """
 
 import contextlib
@@ -164,14 +164,14 @@ def check(commands: list) -> dict:
     """The answer to ``[[recipe, stage, command], ...]``; see the module."""
     import torch
 
-    cuda = torch.cuda.is_available()
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     known: dict = {}  # the cells of a sweep have many commands in common
     trained: dict = {}
     errors = []
     for recipe, stage, command in commands:
         text = json.dumps(command)
         if text not in known:
-            known[text] = _examine(command, cuda)
+            known[text] = _examine(command, gpus > 0)
         error, parsed = known[text]
         trained[recipe, stage] = parsed
         if error:
@@ -181,7 +181,7 @@ def check(commands: list) -> dict:
             error = _average_error(trained.get((recipe, training)), command)
             if error:
                 errors.append([recipe, training, error])
-    return {"cuda": cuda, "errors": errors}
+    return {"gpus": gpus, "errors": errors}
 
 
 def _average_error(parsed: Optional[Parsed], command: List[str]) -> Optional[str]:

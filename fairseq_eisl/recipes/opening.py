@@ -41,9 +41,9 @@ def open_recipes(
         raise RecipeError(f"{' '.join([config, *variations[number]])}: {where}: {message}")
     found = []
     for recipe in recipes:
-        if recipe.device == Device.cuda and not answer["cuda"]:
+        if recipe.device == Device.cuda and not answer["gpus"]:
             raise RecipeError(f"{config}: device: cuda, but torch finds no usable GPU here")
-        found.append((recipe, build(recipe, answer["cuda"])))
+        found.append((recipe, build(recipe, answer["gpus"])))
     return found
 
 

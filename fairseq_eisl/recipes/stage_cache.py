@@ -1,9 +1,10 @@
 """Where stages keep their results: a folder named after everything that they depend on.
 
 ``RUNS/stages/NAME-KEY`` holds the results of a stage, ``NAME-KEY.part`` those of one that has
-not ended. KEY is a digest of the commands, the content of the files from outside, and the keys
-of the stages that are read, so that a changed setting makes a stage and all that depends on it
-anew, recipes that agree in a stage share it, and an old setting finds its old results.
+not ended. KEY is a digest of the commands, the content of the files from outside, how many GPUs a
+training has if it has several, and the keys of the stages that are read, so that a changed setting
+makes a stage and all that depends on it anew, recipes that agree in a stage share it, and an old
+setting finds its old results.
 """
 
 import contextlib
@@ -49,6 +50,8 @@ class StageCache:
                 "needs": {name: keys[name] for name in stage.needs},
                 "reads": [[os.path.basename(path), content_digest(path)] for path in stage.reads],
             }
+            if stage.workers > 1:
+                content["workers"] = stage.workers
             text = json.dumps(content, sort_keys=True, ensure_ascii=False)
             keys[stage.name] = hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
         return keys

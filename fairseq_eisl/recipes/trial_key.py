@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from ..common.checkout import PACKAGE, beside
 from .recipe import Device
 from .stage import Stage
-from .stage_cache import content_digest, spelt
+from .stage_cache import STAMP, content_digest, spelt
 
 _PREPARE = "prepare"
 
@@ -44,8 +44,9 @@ def trial_key(stages: Sequence[Stage], prepared: str) -> str:
 
 def _text(folder: str) -> Dict[str, str]:
     """The digests of the prepared files, SPLIT.LANGUAGE (mono.SPLIT.LANGUAGE), by name."""
-    names = [name for name in os.listdir(folder) if "." in name and not name.endswith(".json")]
-    return {name: content_digest(os.path.join(folder, name)) for name in sorted(names)}
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    texts = [p for p in paths if os.path.isfile(p) and os.path.basename(p) not in (STAMP, "log")]
+    return {os.path.basename(path): content_digest(path) for path in texts}
 
 
 def _is_ours(path: str) -> bool:

@@ -7,11 +7,13 @@ import pytest
 
 from fairseq_eisl.recipes import sweep_jobs
 from fairseq_eisl.recipes.command import main
+from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.gpus import JOB, check_gpus, of_this_job
 from fairseq_eisl.recipes.runner import Runner
-from fairseq_eisl.recipes.schema import RecipeError
+from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.side_by_side import each_once
 from fairseq_eisl.recipes.stage import Stage
+from fairseq_eisl.recipes.stage_cache import StageCache
 from fairseq_eisl.recipes.sweep import Cell
 from tests.recipes.conftest import SMOKE
 
@@ -91,6 +93,27 @@ def test_the_plan_has_the_first_part(capsys, quick_check):
     assert main(["plan", str(SMOKE), "device=auto", "gpus='2;3'"]) == 0
     out = capsys.readouterr().out
     assert "CUDA_VISIBLE_DEVICES=2 " in out and "2;3" not in out
+
+
+def test_several_gpus_make_another_training(tmp_path):
+    """Its batches are larger; how many the machine has counts where the recipe does not say it."""
+
+    def keys(gpus, *overrides):
+        return StageCache(str(tmp_path)).keys(
+            build(load(str(SMOKE), ["device=auto", *overrides]), gpus)
+        )
+
+    one, four = keys(1), keys(4)
+    assert one["preprocess"] == four["preprocess"]
+    assert one["ce"] != four["ce"] and one["eisl"] != four["eisl"]
+    assert keys(4, "gpus='2'") == keys(1, "gpus='0'") == keys(8, "gpus='0;1'") == one
+    assert keys(8, "gpus='0,1,2,3'") == keys(8, "gpus='0,1,2,3;4,5,6,7'") == four
+    told = "flags.distributed-world-size=1"
+    assert keys(1, told) == keys(4, told)
+    launched = "launcher=[torchrun,--nproc_per_node,'2',--no-python]"
+    assert keys(1, launched)["ce"] == keys(4, launched)["ce"] != one["ce"]
+    # Without a GPU nothing is spread.
+    assert keys(0) == StageCache(str(tmp_path)).keys(build(load(str(SMOKE), ["device=cpu"]), 4))
 
 
 @pytest.mark.parametrize(

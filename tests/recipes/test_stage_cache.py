@@ -35,7 +35,7 @@ def test_a_changed_setting_changes_what_depends_on_it_and_nothing_else(tmp_path)
 def test_launcher_gpus_and_the_last_update_reach_the_training():
     overrides = ["launcher=[torchrun,--no-python]", "gpus='0,1'", "train.ce.flags.max-update=0"]
     overrides.append("device=auto")  # on a CPU a training is one process
-    stages = {stage.name: stage for stage in build(load(str(SMOKE), overrides), cuda=True)}
+    stages = {stage.name: stage for stage in build(load(str(SMOKE), overrides), gpus=2)}
     assert stages["ce"].commands[0][:3] == ("torchrun", "--no-python", "fairseq-train")
     assert stages["ce"].gpus == stages["generate_eisl"].gpus == "0,1"
     assert stages["ce"].max_update is None  # 0 is fairseq's word for no limit

@@ -12,10 +12,10 @@ from . import data, generate, train
 from .score import Translated, scores
 
 
-def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
-    """The stages of a recipe in their order. ``cuda``: this machine has a usable GPU."""
+def build(recipe: DictConfig, gpus: int = 0) -> List[Stage]:
+    """The stages of a recipe in their order. ``gpus``: how many this machine has."""
     device = ["--cpu"]
-    if cuda and recipe.device != Device.cpu:
+    if gpus and recipe.device != Device.cpu:
         device = ["--fp16"] if recipe.half_precision else []
     stages = data.stages(recipe)
     if language_models(recipe):
@@ -24,7 +24,7 @@ def build(recipe: DictConfig, cuda: bool = False) -> List[Stage]:
         training = recipe.train[name]
         if training.corpus == Corpus.distilled and "distil" not in [s.name for s in stages]:
             stages += [generate.distillation(recipe, device), data.distilled(recipe)]
-        stages.append(train.training_stage(recipe, name, device))
+        stages.append(train.training_stage(recipe, name, device, gpus))
     logs = []
     for name in trainings(recipe):
         if recipe.train[name].system:

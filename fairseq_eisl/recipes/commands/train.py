@@ -5,6 +5,7 @@ from typing import List, Optional, Tuple
 
 from omegaconf import DictConfig
 
+from ..gpus import parts
 from ..placeholders import OUT, Word, folder
 from ..recipe import (
     NOISE_FLAGS,
@@ -38,8 +39,8 @@ _DATA = {
 }
 
 
-def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
-    """The stage of a training, which has its name."""
+def training_stage(recipe: DictConfig, name: str, device: List[str], gpus: int) -> Stage:
+    """The stage of a training, which has its name. ``gpus``: how many the machine has."""
     training = recipe.train[name]
     data = _DATA[training.corpus]
     command: List[Word] = [*recipe.launcher, "fairseq-train", folder(data), *USER_DIR]
@@ -64,7 +65,16 @@ def training_stage(recipe: DictConfig, name: str, device: List[str]) -> Stage:
         resumes=True,
         max_update=_whole(training_flags(recipe, name).get("max-update")),
         gpus=recipe.gpus,
+        workers=1 if "--cpu" in device else _workers(recipe, name, gpus),
     )
+
+
+def _workers(recipe: DictConfig, name: str, gpus: int) -> int:
+    """Over how many GPUs fairseq-train spreads; batches grow with them. Where the command says it,
+    that counts already."""
+    if recipe.launcher or "distributed-world-size" in training_flags(recipe, name):
+        return 1
+    return len(parts(recipe.gpus)[0].split(",")) if recipe.gpus else max(1, gpus)
 
 
 def _clean_text(recipe: DictConfig, name: str, needs: List[str]) -> List[Word]:
