@@ -10,24 +10,32 @@ from fairseq_eisl.recipes.trial_key import portable, trial_key
 from fairseq_eisl.recipes.trial_rows import TrialRows
 from tests.toy import ROOT
 
-CONFIG = str(ROOT / "configs/multi30k/noise_small.yaml")
+NO_CEILING = ["train.ceiling=null", "tune.ceiling=null"]
 
 
-def test_the_command_of_the_docs_runs_no_trial_again(tmp_path):
+@pytest.mark.parametrize(
+    "config, rows, overrides",
+    [
+        ("multi30k/noise_small", "multi30k_noise_small", ["noise=blank:0.35", *NO_CEILING]),
+        ("multi30k/rivals_small", "multi30k_rivals", ["noise=shuffle:6", *NO_CEILING]),
+        ("nat/rivals_small", "nat_rivals", []),
+    ],
+)
+def test_the_command_of_the_docs_runs_no_trial_again(tmp_path, config, rows, overrides):
     folder = ROOT.parent / "shared/data/multi30k"
     if not folder.is_dir():
         pytest.skip(f"{folder}: the text is not there")
-    given = [f"data.folder={folder}", "device=cpu", "noise=blank:0.35"]
-    given += ["train.ceiling=null", "tune.ceiling=null"]
-    recipe = load(CONFIG, given)
+    path = str(ROOT / f"configs/{config}.yaml")
+    given = [f"data.folder={folder}", "device=cpu", *overrides]
+    recipe = load(path, given)
     runner = Runner(tune._until(build(recipe), "prepare"), str(tmp_path / "runs"))
     runner.run_stages(str(tmp_path / "run"))
-    rows = TrialRows.read(str(ROOT / "data/results/multi30k_noise_small_trials.csv"))
+    tried = TrialRows.read(str(ROOT / f"data/results/{rows}_trials.csv"))
     for group in tune.trials(recipe):
         found = []
         for trial in group:
-            same = portable(load(CONFIG, [*given, *trial.overrides(recipe)]))
+            same = portable(load(path, [*given, *trial.overrides(recipe)]))
             stages = tune._stages_of(build(same), trial)
-            found.append(rows.find(trial_key(stages, runner.path("prepare"))))
+            found.append(tried.find(trial_key(stages, runner.path("prepare"))))
         assert all(found), group[0].place()
         given += next(trial for trial, row in zip(group, found) if row["chosen"]).chosen()
