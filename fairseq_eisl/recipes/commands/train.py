@@ -72,7 +72,8 @@ def training_stage(recipe: DictConfig, name: str, device: List[str], gpus: int) 
 def _workers(recipe: DictConfig, name: str, gpus: int) -> int:
     """Over how many GPUs fairseq-train spreads; batches grow with them. Where the command says it,
     that counts already."""
-    if recipe.launcher or "distributed-world-size" in training_flags(recipe, name):
+    flags = training_flags(recipe, name)
+    if recipe.launcher or flags.get("distributed-world-size") is not None:
         return 1
     return len(parts(recipe.gpus)[0].split(",")) if recipe.gpus else max(1, gpus)
 
