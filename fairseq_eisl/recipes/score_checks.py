@@ -8,8 +8,12 @@ from omegaconf import DictConfig
 from ..evaluation.metrics.registry import registered
 from .recipe import CHECKPOINT, TEXT, judges
 
-_PATHS = ("FILE", "CHECKPOINT", "CHECKPOINT_DIR")
-"""What metrics call a value that is a file or a folder."""
+_PATHS = {
+    "FILE": (os.path.isfile, "file"),
+    "CHECKPOINT": (os.path.exists, "file"),
+    "CHECKPOINT_DIR": (os.path.isdir, "folder"),
+}
+"""What metrics call a value that is a file or a folder, how to tell, and a word for it."""
 
 
 def check_score(recipe: DictConfig):
@@ -21,10 +25,11 @@ def check_score(recipe: DictConfig):
             yield key, f"no metric has this flag (choose from {', '.join(sorted(known))})"
         elif known[name].in_run is not None:
             yield key, "the recipe gives this flag itself; leave it away"
-    for key, path in _paths(recipe).items():
-        if not os.path.exists(path):
+    for name, path in _paths(recipe).items():
+        is_there, kind = _PATHS[known[name].metavar]
+        if not is_there(path):
             what = "checkpoint:NAME is one of a training, text:FILE of the prepared text"
-            yield key, f"there is no file {path} ({what})"
+            yield f"score.{name}", f"there is no {kind} {path} ({what})"
     for name in judges(recipe):
         if name not in recipe.train:
             yield "score", f"{name!r} is no training (choose from {', '.join(recipe.train)})"
@@ -42,12 +47,12 @@ def score_files(recipe: DictConfig) -> Tuple[str, ...]:
 
 
 def _paths(recipe: DictConfig) -> Dict[str, str]:
-    """The files and folders from outside, by the key that names each."""
+    """The files and folders from outside, by the flag that names each."""
     flags = [flag for metric in registered() for flag in metric.flags]
     names = [flag.name[2:] for flag in flags if flag.metavar in _PATHS]
     given = {name: recipe.score[name] for name in names if name in recipe.score}
     return {
-        f"score.{name}": str(value)
+        name: str(value)
         for name, value in given.items()
         if value not in (None, False) and not str(value).startswith((CHECKPOINT, TEXT))
     }

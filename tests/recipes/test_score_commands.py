@@ -40,8 +40,12 @@ def test_what_scores_are_made_with_counts_by_its_content(tmp_path):
     given = [f"score.detokenized-reference={plain}", f"score.bleurt={tmp_path / 'bleurt'}"]
     with pytest.raises(RecipeError, match=f"score.detokenized-reference: there is no file {plain}"):
         load(str(SMOKE), given)
+    with pytest.raises(RecipeError, match="score.detokenized-reference: there is no file"):
+        load(str(SMOKE), [f"score.detokenized-reference={tmp_path}"])  # which is a folder
     for path in (plain, deep):
         path.write_text("one")
+    with pytest.raises(RecipeError, match="score.bleurt: there is no folder"):
+        load(str(SMOKE), [f"score.bleurt={plain}"])
     (stage,) = (s for s in build(load(str(SMOKE), given)) if s.name == "score")
     assert set(stage.reads) == {str(plain), str(deep)}
     keys = []

@@ -12,7 +12,6 @@ from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands.pipeline import build
 from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.sweep import cells, command_of, is_done, load_sweep, of_trials
-from fairseq_eisl.recipes.trial_key import portable, trial_key
 from fairseq_eisl.recipes.trial_rows import TrialRows
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
 
@@ -202,8 +201,7 @@ def key_of(tuned, prepared, *overrides, number=1):
     """The key of a trial of EISL's settings (the second one, if no number is told)."""
     recipe = load(str(tuned), overrides)
     trial = tune.trials(recipe)[1][number]
-    recipe = portable(load(str(tuned), [*overrides, *trial.overrides(recipe)]))
-    return trial_key(tune._stages_of(build(recipe), trial), str(prepared))
+    return tune._Wanted(trial, str(tuned), overrides, str(prepared)).key
 
 
 def test_a_trial_is_what_its_result_depends_on(tuned, tmp_path):
