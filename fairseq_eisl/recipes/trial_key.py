@@ -1,34 +1,24 @@
 """What a trial is, whatever machine it runs on: a digest of all that its result depends on."""
 
-import copy
 import hashlib
 import json
 import os
 from typing import Any, Dict, List, Sequence
 
-from omegaconf import DictConfig
-
 from ..common.checkout import PACKAGE, beside
-from .recipe import Device
 from .stage import Stage
 from .stage_cache import STAMP, content_digest, spelt
 
 _PREPARE = "prepare"
 
 
-def portable(recipe: DictConfig) -> DictConfig:
-    """A recipe without what differs between machines: where it runs, and with what precision."""
-    found = copy.deepcopy(recipe)
-    found.device, found.gpus = Device.cpu, None
-    return found
-
-
 def trial_key(stages: Sequence[Stage], prepared: str) -> str:
     """A digest of these stages' commands and of what they read.
 
-    ``stages``: of a portable recipe; the last one is the trial. ``prepared``: the folder of the
-    prepared text, which counts by its content, wherever it came from. Other files count by theirs;
-    the package's scripts do not count: a row says of which commit it is.
+    ``stages``: as of a machine without a GPU, whose flags say nothing of device and precision; the
+    last one is the trial. ``prepared``: the folder of the prepared text, which counts by its
+    content, wherever it came from. Other files count by theirs; the package's scripts do not count:
+    a row says of which commit it is.
     """
     found: List[Any] = [_text(prepared)]
     for stage in stages:

@@ -41,7 +41,7 @@ from .schema import load
 from .side_by_side import each_once
 from .stage import Stage
 from .stage_cache import STAMP
-from .trial_key import portable, trial_key
+from .trial_key import trial_key
 from .trial_rows import KEY, TrialRows
 
 TRIALS = "trials"
@@ -186,7 +186,7 @@ class _Wanted:
     def __init__(self, trial: Trial, config: str, given: Sequence[str], prepared: str):
         self.trial = trial
         self.overrides = [*given, *trial.overrides(load(config, given))]
-        recipe = portable(load(config, self.overrides))
+        recipe = load(config, self.overrides)
         self.key = trial_key(_stages_of(build(recipe), trial), prepared)
         self.known = {**_known(recipe, trial), KEY: self.key}
 
