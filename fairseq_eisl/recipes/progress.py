@@ -63,7 +63,7 @@ class Progress:
         # A training that stops when validation no longer improves is rarely at its last update.
         self.bound = "at most" if "--patience" in line else "about"
         self.result: Optional[BinaryIO] = open(result, "rb") if result else None
-        self.started = self.shown = time.time()
+        self.started = self.shown = self.first_at = self.done_at = time.time()
         self.done, self.total, self.first, self.what = 0, 0, 0, ""
         self.tail = self.rest = b""
         self.bar = None
@@ -79,7 +79,8 @@ class Progress:
             self._line(each.decode("utf-8", "replace"))
         if self.result is not None:
             *found, self.tail = (self.tail + self.result.read()).split(b"\n")
-            self.done += sum(line.startswith(b"H-") for line in found)
+            if translated := sum(line.startswith(b"H-") for line in found):
+                self.done, self.done_at = self.done + translated, time.time()
             self.what = f"sentence {self.done}" + (f" of {self.total}" if self.total else "")
         self._show()
 
@@ -105,9 +106,9 @@ class Progress:
         values = dict(_VALUE.findall(found[4]))
         if "num_updates" not in values:
             return
-        if not self.done:
-            self.first = int(values["num_updates"])
-        self.done = int(values["num_updates"])
+        self.done, self.done_at = int(values["num_updates"]), time.time()
+        if not self.first:  # an interrupted training goes on where it was
+            self.first, self.first_at = self.done, self.done_at
         epoch, batches = int(found[1]), int(found[3])
         # What fairseq stops at first; an epoch has the same number of updates as the last one.
         left = max(0, self.epochs - epoch) * batches + batches - int(found[2])
@@ -120,13 +121,15 @@ class Progress:
 
     def text(self) -> str:
         """Where the work is, and how long it still takes where that can be told."""
-        passed = time.time() - self.started
+        now = time.time()
         parts = [self.what or (f"command {self.step}" if self.step else "at work")]
-        parts.append(f"{duration(passed)} so far")
+        parts.append(f"{duration(now - self.started)} so far")
         if self.done > self.first and self.total:
-            each = passed / (self.done - self.first)
-            left = duration(each * max(0, self.total - self.done))
-            parts.append(f"{self.bound} {left} left")
+            # By the updates between two lines of the log: neither the start nor the time since
+            # the last line says how fast it is.
+            each = (self.done_at - self.first_at) / (self.done - self.first)
+            left = each * (self.total - self.done) - (now - self.done_at)
+            parts.append(f"{self.bound} {duration(left)} left")
         return f"{self.name}: {', '.join(parts)}"
 
     def _show(self):
