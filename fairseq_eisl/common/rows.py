@@ -123,7 +123,8 @@ def select(rows: Sequence[Row], wanted: Mapping[str, str]) -> List[Row]:
         values = list(dict.fromkeys(row.get(name, "") for row in rows))
         rows = [row for row in rows if row.get(name, "") == value]
         if not rows:
-            raise ValueError(f"no row has {name}={value}; there is {', '.join(values)}")
+            there = ", ".join(text or "none" for text in values)
+            raise ValueError(f"no row has {name}={value}; there is {there}")
     return list(rows)
 
 

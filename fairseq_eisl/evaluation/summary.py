@@ -9,7 +9,10 @@ from .row_checks import bleu_kind, number
 from .short_names import isolated, shown
 
 BASELINE = "CE"
-SETTINGS = ("test_set", "noise", "arch", "model", "targets", "iterations", "length_candidates")
+SETTINGS = (
+    *("test_set", "noise", "arch", "model", "targets"),
+    *("iterations", "length_candidates", "search"),
+)
 
 
 class Setting(NamedTuple):

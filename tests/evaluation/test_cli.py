@@ -134,6 +134,11 @@ def test_table(folder, capsys):
     assert out == "system   bleu\nCE       8.50\nEISL    32.10\n"
     out = run(capsys, "table", "--rows", "rows.csv", "--where", "system=CE", "--markdown")
     assert out.count("\n") == 3 and out.startswith("| system |") and "| CE " in out
+    append_row("ways.csv", {**row("CE"), "search": "greedy", "bleu": "9.00"})
+    append_row("ways.csv", {**row("CE"), "search": "", "bleu": "7.00"})
+    columns = ["--columns", "system", "bleu"]
+    out = run(capsys, "table", "--rows", "ways.csv", "--where", "search=", *columns)
+    assert out.splitlines()[1:] == ["CE      7.00"]
 
 
 def test_pictures(folder, capsys):

@@ -116,9 +116,13 @@ def test_without_published_numbers_there_is_no_such_table(run):
     assert "not ours" not in report([run])
 
 
+OTHER_WAYS = ({"length_candidates": "5"}, {"search": "repeats removed"})
+
+
 def test_rows_of_several_noises_are_drawn_over_the_level(run):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     rows = [row(s, n) for s in ("CE", "EISL") for n in ("none", "repeat:0.3", "repeat:0.5")]
+    rows += [dict(r, **way) for r in rows[:1] for way in OTHER_WAYS]
     page = report([run._replace(rows=rows, curves={})])
     assert pictures(page) == ["Scores of the systems", "BLEU against the level of noise"]
 
@@ -126,7 +130,7 @@ def test_rows_of_several_noises_are_drawn_over_the_level(run):
 def test_rows_over_iterations_are_drawn_as_lines(run):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     rows = [row(s, iterations=i) for s in ("CE", "EISL") for i in ("0", "4")]
-    rows += [dict(r, length_candidates="5") for r in rows[:1]]
+    rows += [dict(r, **way) for r in rows[:2] for way in OTHER_WAYS]
     page = report([run._replace(rows=rows, curves={})])
     assert pictures(page) == ["Scores against refinement iterations"]
 

@@ -107,6 +107,7 @@ def test_is_there_a_line_to_draw(noises, several):
         ({"bleu": "high"}, "bleu is 'high', no number: system CE"),
         ({"test_set": "test 2016"}, "several test_set are not compared"),
         ({"arch": "lev"}, "several arch are not compared: , lev"),
+        ({"search": "greedy"}, "several search are not compared: , greedy"),
         ({"bleu_signature": "nrefs:1|tok:13a"}, "several bleu_signature"),
     ],
 )

@@ -30,6 +30,14 @@ def test_of_several_settings_the_widest_difference_is_told():
     )
 
 
+def test_ways_to_search_are_never_taken_for_one_another():
+    rows = [*two(search="lookahead"), *two(ce="21", search="lookahead, repeats removed")]
+    assert headline(rows) == (
+        "EISL 24.5 BLEU against CE 10.5, where they differ most (search lookahead). "
+        "Highest BLEU: EISL in 2 of 2 settings."
+    )
+
+
 def test_the_difference_may_be_a_loss():
     assert headline(two("a:1", "30", "10")) == "EISL 10.0 BLEU against CE 30.0."
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from fairseq_eisl.common.rows import select
 from fairseq_eisl.common.run_files import TESTS
+from fairseq_eisl.evaluation.readers.inputs import pairs
 from fairseq_eisl.recipes.commands import build
 from fairseq_eisl.recipes.placeholders import OUT
 from fairseq_eisl.recipes.schema import RecipeError, load
@@ -24,6 +26,20 @@ def test_pictures_have_the_tests_that_were_made_before_them(config):
         # What a recipe scores are words, whatever they look like.
         assert ("--plain-words" in command) == (kind in ("score", "significance", "report"))
     assert drawn == (1 if config == SMOKE else 2)
+
+
+def test_pictures_have_one_way_to_decode():
+    """Repeats removed, more length candidates: other rows, which no picture mixes."""
+    recipe = load(str(ROOT / "configs/nat/cmlm_small.yaml"))
+    (stage,) = (each for each in build(recipe) if each.name == "score")
+    rows = [{name: str(v) for name, v in part.columns.items()} for part in recipe.variants]
+    kept = {}
+    for command in stage.commands:
+        if command[3] in ("plot", "iterations"):
+            wanted = command[command.index("--where") + 1 : command.index("--tests")]
+            kept[command[3]] = select(rows, pairs("--where", wanted, may_be_empty=True))
+    assert kept["plot"] == [{"iterations": "0", "length_candidates": "1"}]
+    assert [row["iterations"] for row in kept["iterations"]] == ["0", "1", "3", "9"]
 
 
 def test_one_system_alone_has_no_test(tmp_path):

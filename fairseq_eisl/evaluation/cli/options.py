@@ -49,7 +49,11 @@ def shows_rows(commands, name: str, help: str) -> argparse.ArgumentParser:
     part = commands.add_parser(name, help=help)
     part.add_argument("--rows", required=True, help="CSV file written by score")
     part.add_argument(
-        "--where", metavar="KEY=VALUE", default=[], help="only rows with these values", **MANY
+        "--where",
+        metavar="KEY=VALUE",
+        default=[],
+        help="only rows with these values; KEY=: those without one",
+        **MANY,
     )
     return part
 
@@ -93,7 +97,7 @@ def check_extra(extra: Mapping[str, str], computed: Mapping[str, str]) -> None:
 
 def chosen_rows(args: argparse.Namespace) -> List[Row]:
     """The rows of ``--rows`` that ``--where`` wants."""
-    wanted = pairs("--where", args.where)
+    wanted = pairs("--where", args.where, may_be_empty=True)
     with naming(f"--rows {args.rows}", args.rows):
         rows = read_rows(args.rows)
         if not rows:

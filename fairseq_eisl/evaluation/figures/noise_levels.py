@@ -9,7 +9,7 @@ from .collect import Ends, by_seed, check_rows, known_intervals, values_of
 
 _NEEDED = ("system", "noise", "seed", "test_set", "bleu", "bleu_signature")
 # Else two rows look like one.
-_SAME = ("test_set", "arch", "model", "iterations", "length_candidates")
+_SAME = ("test_set", "arch", "model", "iterations", "length_candidates", "search")
 
 
 class Levels(NamedTuple):

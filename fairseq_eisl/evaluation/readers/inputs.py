@@ -11,11 +11,13 @@ from .generation_log import HINT, read_generation_log
 from .subword_check import FLAG, check_pieces, collapsed, leftovers
 
 
-def pairs(name: str, texts: Sequence[str], files: bool = False) -> Dict[str, str]:
+def pairs(
+    name: str, texts: Sequence[str], files: bool = False, may_be_empty: bool = False
+) -> Dict[str, str]:
     """``key=value`` texts of the flag ``name``; the key ends at the first ``=``.
 
     ``files``: the values are files, and a key may hold ``=``: it ends at the first one behind
-    which there is a file, if there is any.
+    which there is a file, if there is any. ``may_be_empty``: ``key=`` is a pair, too.
     """
     found: Dict[str, str] = {}
     for text in texts:
@@ -23,7 +25,7 @@ def pairs(name: str, texts: Sequence[str], files: bool = False) -> Dict[str, str
         named = [at for at in places if files and os.path.exists(text[at + 1 :].strip())]
         at = (named or places or [len(text)])[0]
         key, equals, value = text[:at].strip(), text[at : at + 1], text[at + 1 :].strip()
-        if not (equals and key and value):
+        if not (equals and key and (value or may_be_empty)):
             raise Refused(f"{name} {text}: key=value is needed")
         if key in found:
             raise Refused(f"{name} {text}: {key} is given twice")

@@ -159,19 +159,18 @@ def _pictures(run: Run) -> List[_Picture]:
     """What can be drawn of a run: a caption, and how to draw it into a file."""
     pictures: List[_Picture] = []
     several = set(varying(run.rows)) - {"noise"}
+    one = _first(_first(run.rows, "length_candidates"), "search")
     if "iterations" in several:
-        rows = _first(run.rows, "length_candidates")
         pictures.append(
             (
                 "Scores against refinement iterations",
-                lambda path: draw_iterations(iteration_lines(rows, run.tests), path),
+                lambda path: draw_iterations(iteration_lines(one, run.tests), path),
             )
         )
     else:
-        one = _first(_first(run.rows, "length_candidates"), "search")
         pictures.append(("Scores of the systems", lambda path: _compare(one, path, run.tests)))
     if several_levels(run.rows):
-        pictures.append((_NOISE, lambda path: _noise(run.rows, path, run.tests)))
+        pictures.append((_NOISE, lambda path: _noise(one, path, run.tests)))
     if any(row.get(COLUMN) for row in run.rows):
         caption = "Content (BLEU to the sources) against style (accuracy)"
         pictures.append(

@@ -174,7 +174,9 @@ def _tests(recipe: DictConfig, logs: List[Translated]) -> List[List[Word]]:
 
 def _pictures(recipe: DictConfig, tested: bool) -> List[List[Word]]:
     """The commands that draw the rows."""
-    first = dict(recipe.variants[0].columns) if recipe.variants else {}
+    # Rows of the first variant: they have no value where only others have a column.
+    first: Dict[str, Any] = {name: "" for part in recipe.variants for name in part.columns}
+    first.update(recipe.variants[0].columns if recipe.variants else {})
     tests: List[Word] = ["--tests", OUT / TESTS] if tested else []
     commands = [[*_EVALUATE, "plot", *_ROWS, *_where(first), *tests, "--out", OUT / "compare.png"]]
     if len({variant.columns.get("iterations") for variant in recipe.variants}) > 1:
