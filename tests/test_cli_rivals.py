@@ -1,11 +1,12 @@
 """The comparison methods through fairseq-train: from a CE checkpoint, resumed, on two workers."""
 
+import json
 import re
 
 import pytest
 import torch
 
-from tests.test_cli_repeats import LOG, ok, updates
+from tests.test_cli_repeats import LOG, noisy_task, ok, updates
 from tests.toy import (
     ARCHS,
     LANGUAGES,
@@ -23,21 +24,27 @@ TRUNCATION = [
     *("--truncation-window", "60", "--truncation-warmup", "40", "--truncation-interval", "20"),
 ]
 CLEAN_TEXT = ["--clean-text", "{bin}/valid.en-de.de"]
+BLEU = ["--eval-bleu", "--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric"]
+# As many batches as two workers share, and one more: the second has none in the last update.
+ODD = ["--max-tokens", "240"]
 RIVALS = {
     "token_weighted": ("transformer", ["--token-weighting", "tailr"]),
     "token_weighted clean text": ("transformer", ["--token-weighting", "none", *CLEAN_TEXT]),
     "eisl clean text": ("transformer", ["--ngram", "1,2", *CLEAN_TEXT]),
     "token_weighted slots": (CMLM, ["--token-weighting", "convex", "--ce-factor", "0.1"]),
     "bag_of_ngrams": (NAT, ["--bag-factor", "0.9", "--ce-factor", "0.1"]),
-    "policy_gradient": ("transformer", ["--pg-samples", "2", "--ce-factor", "0.3"]),
-    "policy_gradient ema": ("transformer", ["--pg-baseline", "ema", "--pg-ema-decay", "0.5"]),
+    "policy_gradient": ("transformer", ["--pg-samples", "2", "--ce-factor", "0.3", *BLEU]),
+    "policy_gradient ema": (
+        *("transformer", ["--pg-baseline", "ema", "--pg-ema-decay", "0.5", *ODD]),
+    ),
     "best_of_n": ("transformer", ["--hypotheses", "3"]),
     "contrastive_margin": ("transformer", ["--hypotheses", "2", "--ce-factor", "0.3"]),
-    "loss_truncation": ("transformer", TRUNCATION),
+    "loss_truncation": ("transformer", [*TRUNCATION, *ODD]),
     "oaxe": (CMLM, ["--oaxe-skip", "0.01"]),
     "axe": (CMLM, ["--axe-skip-penalty", "2"]),
     "axe more slots": (NAT, ["--axe-length-factor", "1.5"]),
 }
+KEEP = ("loss_truncation", "policy_gradient ema")
 each_rival = pytest.mark.parametrize("rival", RIVALS)
 
 
@@ -74,6 +81,7 @@ def test_it_goes_on_from_cross_entropy_and_resumes(toy, cross_entropy, tmp_path,
     assert ("valid_nll_loss" in output) == ("more slots" not in rival)
     rewarded = rival.split()[0] in ("policy_gradient", "best_of_n", "contrastive_margin")
     assert (f"valid_{rival.split()[0]}" in output) != rewarded
+    assert ("valid_bleu" in output) == ("--eval-bleu" in flags)
     path = tmp_path / "whole/checkpoint_1_5.pt"
     rest = ["--restore-file", str(path), "--max-epoch", "1"]
     found = updates(ok(train(toy.bin, tmp_path / "rest", *flags, *rest, arch=arch)))
@@ -89,7 +97,8 @@ def test_it_goes_on_from_cross_entropy_and_resumes(toy, cross_entropy, tmp_path,
 
 
 def print_parameters():
-    """Validation says what the parameters are (in the child that calls this)."""
+    """Validation says what the parameters are, and what the criterion keeps (in the child that
+    calls this)."""
     from fairseq_eisl.criterions.base import SequenceCriterion
 
     forward = SequenceCriterion.forward
@@ -98,6 +107,8 @@ def print_parameters():
         if not self.training:
             total = sum(p.detach().double().abs().sum().item() for p in model.parameters())
             print(f"PARAMETERS {total!r}")
+            kept = getattr(self, "kept_state", dict)()
+            print(f"KEPT {json.dumps(kept, default=torch.Tensor.tolist)}")
         return forward(self, model, sample, reduce)
 
     SequenceCriterion.forward = spy
@@ -120,5 +131,16 @@ def test_two_workers_have_one_model_and_it_is_that_of_one(toy, tmp_path, rival):
     first, second, one = (set(re.findall(r"PARAMETERS (\S+)", output)) for output in outputs)
     assert len(first) == len(one) == 1 and first == second
     # A threshold or a running mean sees the sentences of two workers at once.
-    if rival not in ("loss_truncation", "policy_gradient ema"):
+    if rival not in KEEP:
         assert float(*one) == pytest.approx(float(*first), rel=1e-5)
+        return
+    kept, others, alone = (json.loads(re.search("KEPT (.*)", output)[1]) for output in outputs)
+    assert kept == others and kept != alone
+    if rival == "loss_truncation":  # of every sentence once
+        assert kept["seen"] == alone["seen"] == 200 and len(kept["values"]) == 60
+
+
+def test_the_second_worker_ends_without_a_batch(toy):
+    task = noisy_task(toy)
+    sizes = {"max_tokens": 240, "required_batch_size_multiple": 8, "seed": 1}
+    assert len(task.get_batch_iterator(task.dataset("train"), **sizes)) % 2 == 1

@@ -42,6 +42,12 @@ CASES = {
     "oaxe joint": ("oaxe", NAT, {"oaxe_skip": 0.0, "ce_factor": 0.5}),
     "axe": ("axe", NAT, {"axe_skip_penalty": 2.0}),
     "axe joint": ("axe", NAT, {"ce_factor": 0.5}),
+    "axe more slots": (
+        *("axe", ("nonautoregressive_transformer", "cmlm_transformer")),
+        {"axe_skip_penalty": 2.0},
+    ),
     "bag_of_ngrams joint": ("bag_of_ngrams", NAT, {"bag_factor": 0.9, "ce_factor": 0.1}),
 }
+# More slots than words: no cross entropy.
+FLAGS = {"axe more slots": ["--noise", "full_mask", "--axe-length-factor", "1.5"]}
 PAIRS = [(case, arch) for case, (_, archs, _) in CASES.items() for arch in archs]

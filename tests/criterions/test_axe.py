@@ -11,6 +11,7 @@ from fairseq_eisl.losses import reference
 from tests import toy as toy_corpus
 from tests.criterions.conftest import SENTENCES, loss_and_gradient
 from tests.criterions.test_no_waiting import as_on_cuda, lines_that_wait  # noqa: F401 (a fixture)
+from tests.losses.memory import LargeStorages
 from tests.tolerances import assert_near
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
@@ -151,6 +152,16 @@ def test_validation_has_the_same_slots(make):
     lengths = stretched(sample["target"].ne(PAD).sum(1), 1.5)
     assert sample["prev_target"].ne(PAD).sum(1).tolist() == lengths.tolist()
     assert "axe" in log and "ce" not in log and "nll" not in log
+
+
+def test_nothing_is_kept_for_each_pair_of_slots_and_each_word(make):
+    """No tensor of sentences x slots x slots x vocabulary, whose costs are looked up."""
+    made = make(NAT, *MORE)
+    sample = made.sample(SENTENCES)
+    batch, slots = sample["prev_target"].shape
+    with LargeStorages(4 * batch * slots**2 * len(made.task.target_dictionary)) as large:
+        made.criterion(made.model, sample)[0].backward()
+    assert not large.storages
 
 
 # -- the log -------------------------------------------------------------------------------------

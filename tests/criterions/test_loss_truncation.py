@@ -8,6 +8,8 @@ from fairseq.trainer import Trainer
 from torch.nn import functional as F
 
 from fairseq_eisl.criterions.averages import Sums
+from fairseq_eisl.criterions.sequence_output import SequenceOutput
+from fairseq_eisl.decoding.fairseq.model_scores import Scores
 from fairseq_eisl.losses.loss_truncation import LossWindow
 from tests import toy as toy_corpus
 from tests.criterions.conftest import (
@@ -98,6 +100,25 @@ def test_padding_changes_nothing(make, arch):
 @pytest.mark.parametrize("arch", ["transformer", "cmlm_transformer"])
 def test_update_freq_gives_the_gradients_of_the_whole_batch(make, arch):
     assert_update_freq_changes_nothing(lambda: make(arch, None, "--lr", "0"))
+
+
+def test_the_loss_of_a_sentence_is_the_mean_of_its_own_tokens(make):
+    """Two sentences of three tokens: [0, 1, 2] and [3, 4, 5] are 1 and 4, not 2 and 3."""
+    made, nll = make("transformer", math.inf), torch.arange(6.0).view(2, 3)
+    mask = torch.ones(2, 3).bool()
+    scores = Scores(torch.stack([-nll, torch.zeros(2, 3)], 2), normalized=True)
+    seeds = torch.zeros(2).long()
+    output = SequenceOutput(torch.zeros(2, 3).long(), mask, mask, seeds, scores)
+    assert made.criterion.sequence_losses(output)[0].tolist() == [1.0, 4.0]
+
+
+def test_an_update_without_a_sentence_moves_nothing(make):
+    made = make("transformer", 0.0, "--lr", "0.5")
+    trainer = Trainer(made.cfg, made.task, made.model, made.criterion)
+    before = {name: p.clone() for name, p in trainer.model.named_parameters()}
+    trainer.train_step([made.sample(SENTENCES)])
+    assert trainer.get_num_updates() == 1
+    assert all(torch.equal(p, before[name]) for name, p in trainer.model.named_parameters())
 
 
 def test_a_batch_without_a_sentence_is_a_zero_of_the_graph(make):

@@ -11,7 +11,12 @@ from fairseq_eisl.criterions.decoder_states import recorded
 from fairseq_eisl.criterions.eisl import EISLCriterion
 from fairseq_eisl.losses import reference
 from tests import toy as toy_corpus
-from tests.criterions.conftest import EXTRA, SENTENCES, loss_and_gradient
+from tests.criterions.conftest import (
+    EXTRA,
+    SENTENCES,
+    assert_update_freq_changes_nothing,
+    loss_and_gradient,
+)
 from tests.criterions.terms import CMLM, FACTORS, INAT, NAMES, NAT, options, save_teacher
 from tests.tolerances import assert_near
 
@@ -166,6 +171,11 @@ def test_a_batch_is_the_sum_of_its_sentences(make, criterion, arch):
     alone = [parts(made, [sentence], [i]) for i, sentence in enumerate(SENTENCES)]
     for name in NAMES:
         assert_near(sum(each[name] for each in alone), together[name], torch.float32, name)
+
+
+@each_pair
+def test_update_freq_gives_the_gradients_of_the_whole_batch(make, criterion, arch):
+    assert_update_freq_changes_nothing(lambda: make(criterion, arch, "--lr", "0"))
 
 
 @each_pair

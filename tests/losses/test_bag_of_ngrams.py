@@ -34,6 +34,14 @@ def test_worked_out_values(n, value):
     assert loss_of(P.log(), ABA, n=n).item() == pytest.approx(value, abs=1e-6)
 
 
+def test_worked_out_value_beside_cross_entropy():
+    """A distance of 2.18 over 2 + 2 bigrams; 0.9 of it and 0.1 of cross entropy."""
+    bag = loss_of(P.log(), ABA, n=2).item()
+    ce = torch.nn.functional.nll_loss(P[0].log(), ABA[0]).item()
+    assert 4 * bag == pytest.approx(2.18) and ce == pytest.approx(0.520216, abs=1e-6)
+    assert 0.9 * bag + 0.1 * ce == pytest.approx(0.542522, abs=1e-6)
+
+
 @st.composite
 def cases(draw):
     batch, positions, length = draw(st.tuples(st.integers(1, 2), *[st.integers(0, 5)] * 2))

@@ -30,6 +30,8 @@ def test_the_trace_with_five():
     assert window.keep(torch.tensor([3.0, 3.8])).all()
     assert window.threshold == pytest.approx(3.88)
     assert quantile([1, 2, 3, 4, 5], 0.6) == pytest.approx(3.4)
+    window.threshold = 3.4
+    assert window.below(torch.arange(1.0, 6.0)).tolist() == [True, True, True, False, False]
 
 
 def test_the_highest_share_is_left_out():

@@ -37,7 +37,7 @@ def cases(draw):
         "mixce": {"mixce_factor": draw(st.sampled_from([0.0, 0.3, 1.0]))},
         "gold": {"gold_min": 0.2},
         "error_norm": {"error_norm_threshold": draw(st.sampled_from([0.8, 1.1]))},
-        "convex": {"convex_power": 2.0},
+        "convex": draw(st.sampled_from([{}, {"convex_power": 2.0}])),  # 3 by itself
     }
     kind = draw(st.sampled_from(WEIGHTINGS))
     also = torch.rand(shape, generator=seed, dtype=torch.float64) * 2
