@@ -47,7 +47,8 @@ def draw_ladder(rows: Sequence[Row], path: str, ceiling: str = "") -> None:
         axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, height_ratios=sizes)
         for axis, (noise, of) in zip(axes[:, 0], by_noise.items()):
             _panel(axis, sorted(of, key=lambda group: group.mean), top)
-            axis.set_title(shown(spoken(noise), 60), loc="left")
+            title = "clean targets" if noise == "none" else spoken(noise)
+            axis.set_title(shown(title, 60), loc="left")
         axes[-1, 0].set_xlabel("BLEU")
         seeds = dict.fromkeys(seed for group in found for seed in group.seeds)
         told = f"{rows[0]['test_set']}, seeds {', '.join(seeds)}"
