@@ -154,7 +154,7 @@ def test_where_the_number_stands_is_named(capsys, quick_check):
         ([f"{EISL}.save-interval-updates=0"], "average: 5 needs checkpoints by updates"),
         ([f"{EISL}.save-interval-updates=null"], "average: 5 needs checkpoints by updates"),
         (["average=6"], "average: 6 needs 6 or more"),
-        ([f"{EISL}.validate-after-updates=1000"], "saves 4 until then"),
+        ([f"{EISL}.validate-after-updates=700"], "saves 4 until then"),
     ],
 )
 def test_an_average_of_more_checkpoints_than_are_saved_is_refused(

@@ -22,7 +22,7 @@ SMALL = str(ROOT / "configs/multi30k/repeat50_small.yaml")
         (SMOKE, "train={eils: {start: ce}}", "no training eils; did you mean eisl?"),
         (NAT, "columns.targts=kd", "no column targts; did you mean targets?"),
         (NAT, "columns={targts: kd}", "no column targts; did you mean targets?"),
-        (NAT, "variants.2.flags.beam=1", r"no variant 2 \(choose from 0, 1\)"),
+        (NAT, "variants.3.flags.beam=1", r"no variant 3 \(choose from 0, 1, 2\)"),
         (NAT, "variants[7].flags.beam=1", "no variant 7"),
         (NAT, "variants.x.flags.beam=1", "no variant x"),
         (NAT, "variants.0.columns.iteration=1", "no column iteration; did you mean iterations?"),
@@ -59,7 +59,7 @@ def test_a_variant_is_changed_by_its_number():
     assert recipe.variants[1].flags == {
         "iter-decode-max-iter": 0, "iter-decode-with-beam": 5, "beam": 2,
     }  # fmt: skip
-    assert recipe.variants[0].columns.x == "no" and len(recipe.variants) == 2
+    assert recipe.variants[0].columns.x == "no" and len(recipe.variants) == 3
 
 
 def name(*overrides, config=SMALL):
