@@ -27,6 +27,14 @@ ROWS = [
 ]
 
 
+def test_panels_say_what_the_targets_were(tmp_path, figures):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    rows = [row("CE", noise, "1", "10") for noise in ("none", "repeat:0.5")]
+    draw_ladder(rows, str(tmp_path / "ladder.png"))
+    titles = [axis.get_title(loc="left") for axis in figures[0].axes]
+    assert titles == ["clean targets", "repeat:0.5"]
+
+
 def test_mean_spread_and_recovery():
     """CE: (10 + 14) / 2, deviation sqrt((2**2 + 2**2) / 1); of the ceiling's 32."""
     lines = over_seeds(ROWS, CEILING)

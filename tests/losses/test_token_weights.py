@@ -37,7 +37,7 @@ def cases(draw):
         "mixce": {"mixce_factor": draw(st.sampled_from([0.0, 0.3, 1.0]))},
         "gold": {"gold_min": 0.2},
         "error_norm": {"error_norm_threshold": draw(st.sampled_from([0.8, 1.1]))},
-        "convex": draw(st.sampled_from([{}, {"convex_power": 2.0}])),  # 3 by itself
+        "convex": {"convex_power": draw(st.sampled_from([2.0, 3.0]))},
     }
     kind = draw(st.sampled_from(WEIGHTINGS))
     also = torch.rand(shape, generator=seed, dtype=torch.float64) * 2
@@ -84,6 +84,14 @@ def test_known_weights():
     for kind, weights in expected.items():
         found = token_weights(log_p, TokenWeighting(kind)).tolist()
         assert found == pytest.approx(weights, abs=1e-6), kind
+
+
+def test_convex_is_minus_the_cube_of_the_mean_likelihood():
+    """Two tokens of probability .5 and .125, whose geometric mean is .25."""
+    logits = torch.tensor([[[0.5, 0.5], [0.125, 0.875]]], dtype=torch.float64).log()
+    targets, mask = torch.zeros(1, 2).long(), torch.ones(1, 2).bool()
+    loss = token_weighted_loss(logits, targets, mask, TokenWeighting("convex"))
+    assert loss.item() == pytest.approx(-(0.25**3))
 
 
 def test_the_error_norm_is_that_of_the_gradient():
