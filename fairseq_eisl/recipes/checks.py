@@ -14,8 +14,10 @@ from .recipe import (
     LM_PATH,
     NOISY_TASKS,
     REFINING_TASKS,
+    SHARING_TASK,
     Checkpoint,
     Corpus,
+    Parameters,
     files_of,
     flag_groups,
     generation_flags,
@@ -107,6 +109,16 @@ def _check_numbers(recipe: DictConfig):
             yield f"published.{system}", f"a BLEU of 0 to 100 is needed, not {bleu!r}"
 
 
+def _check_shared(recipe: DictConfig, name: str):
+    key, flags = f"train.{name}.start_parameters", training_flags(recipe, name)
+    if recipe.train[name].start is None:
+        yield key, "shared needs start, the name of another training"
+    if flags.get("init-weights") is not None:
+        yield key, "shared: the flag init-weights says already what the training begins with"
+    if task_of(recipe, name) != SHARING_TASK:
+        yield key, f"shared needs the task {SHARING_TASK}, not {task_of(recipe, name)}"
+
+
 def _check_trainings(recipe: DictConfig):
     if not recipe.train:
         yield "train", "at least one training is needed"
@@ -130,6 +142,8 @@ def _check_trainings(recipe: DictConfig):
             elif training_flags(recipe, training.start).get("no-last-checkpoints"):
                 what = f"{training.start} keeps none (flag no-last-checkpoints)"
                 yield f"{key}.start_checkpoint", f"last: {what}"
+        if training.start_parameters == Parameters.shared:
+            yield from _check_shared(recipe, name)
         if training.corpus == Corpus.monolingual and not recipe.data.monolingual:
             yield f"{key}.corpus", "monolingual needs data.monolingual: true"
         if training.clean_text is not None:

@@ -21,6 +21,8 @@ names go on behind what the flag says."""
 CHECKPOINT, TEXT = "checkpoint:", "text:"
 LM_PATH = "lm-path"
 """What values of ``score`` begin with that name a training's checkpoint, or a prepared file."""
+SHARING_TASK = "noisy_translation_lev"
+"""The task whose models can begin with what another model has learnt."""
 REFINING_TASKS = ("noisy_translation_lev", "translation_lev")
 """The tasks whose models translate by refinement."""
 
@@ -57,6 +59,13 @@ class Checkpoint(Enum):
 
     best = 0
     last = 1
+
+
+class Parameters(Enum):
+    """Of a checkpoint: all, as the same model has them, or those that another model has, too."""
+
+    all = 0
+    shared = 1
 
 
 class CleanText(Enum):
@@ -117,6 +126,9 @@ class Training:
     """Another training whose checkpoint this one begins with (a fresh optimiser)."""
     start_checkpoint: Checkpoint = Checkpoint.best
     """Which of them: best by validation, or last."""
+    start_parameters: Parameters = Parameters.all
+    """What is taken from it: all of the same model, or what another model shares with it by name
+    (--init-weights of noisy_translation_lev)."""
     corpus: Corpus = Corpus.parallel
     """What it reads: parallel, monolingual, or distilled (a teacher's translations as targets)."""
     weights: Optional[str] = None

@@ -52,6 +52,16 @@ WRONG = [
         "train: {ce: {flags: {no-last-checkpoints: true}}, eisl: {start_checkpoint: last}}",
         "train.eisl.start_checkpoint: last: ce keeps none (flag no-last-checkpoints)",
     ),
+    ("train: {ce: {start_parameters: shared}}", "train.ce.start_parameters: shared needs start"),
+    (
+        "train: {eisl: {start_parameters: shared}}",
+        "train.eisl.start_parameters: shared needs the task noisy_translation_lev, not noisy_tr",
+    ),
+    (
+        "flags: {task: noisy_translation_lev}\n"
+        "train: {eisl: {start_parameters: shared, flags: {init-weights: setup.py}}}",
+        "train.eisl.start_parameters: shared: the flag init-weights says already",
+    ),
     ("train: {ce: {weights: bart.pt}}", "train.ce.weights: there is no file bart.pt"),
     ("train: {eisl: {weights: bart.pt}}", "train.eisl: start and weights exclude each other"),
     ("train: {generate_ce: {flags: {}}}", "generate_ce is a name that recipes use"),

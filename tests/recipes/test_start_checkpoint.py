@@ -6,6 +6,7 @@ from fairseq_eisl.recipes.commands.pipeline import build
 from fairseq_eisl.recipes.placeholders import folder
 from fairseq_eisl.recipes.schema import load
 from tests.recipes.conftest import SMOKE
+from tests.toy import ROOT
 
 
 def start_of(*overrides):
@@ -47,3 +48,30 @@ def test_pictures_and_settings_say_from_where():
     third = "train={third: {system: X, start: eisl, flags: {criterion: cross_entropy}}}"
     report, start, _ = score_of(f"+{third}", "train.eisl.start_checkpoint=last")
     assert start == "zero" and not report["curves"]
+
+
+SHORT = ROOT / "configs/nat"
+
+
+@pytest.mark.parametrize("model", ["inat", "levt", "nacrf"])
+def test_models_after_vanilla_nat_share_its_training(model):
+    """They take what both have by name; its training is that of vanilla NAT's own recipe."""
+    trains = {}
+    for name in ("nat", model):
+        recipe = load(str(SHORT / f"{name}_small.yaml"))
+        trains[name] = {each.name: each.commands[0] for each in build(recipe)}
+    vanilla, own = trains[model]["vanilla"], trains[model]["ce"]
+    assert vanilla == trains["nat"]["ce"]
+    assert own[own.index("--init-weights") + 1] == folder("vanilla") / "checkpoint_best.pt"
+    assert "--finetune-from-model" not in own
+    further = trains[model]["eisl"]
+    assert (
+        further[further.index("--finetune-from-model") + 1] == folder("ce") / "checkpoint_best.pt"
+    )
+
+
+def test_settings_say_what_is_shared():
+    stages = build(load(str(SHORT / "inat_small.yaml")))
+    (stage,) = (each for each in stages if each.name == "score")
+    found = dict(stage.files)["report.json"]["settings"]["training ce"]
+    assert found.endswith("(from the parameters shared with the best checkpoint of vanilla)")

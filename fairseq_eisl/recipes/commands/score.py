@@ -14,6 +14,7 @@ from ..recipe import (
     CHECKPOINT,
     TEXT,
     Corpus,
+    Parameters,
     generation_flags,
     judges,
     language_models,
@@ -232,6 +233,8 @@ def _settings(recipe: DictConfig) -> Dict[str, Any]:
     for name, training in recipe.train.items():
         flags = " ".join(words(noise_flags(recipe, name), training.flags))
         start = f"the {training.start_checkpoint.name} checkpoint of {training.start}"
+        if training.start_parameters == Parameters.shared:
+            start = f"the parameters shared with {start}"
         found[f"training {name}"] = flags + (f" (from {start})" if training.start else "")
     return {key: value for key, value in found.items() if value is not None}
 

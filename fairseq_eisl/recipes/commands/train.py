@@ -12,6 +12,7 @@ from ..recipe import (
     NOISY_TASKS,
     CleanText,
     Corpus,
+    Parameters,
     files_of,
     noise_flags,
     task_of,
@@ -53,7 +54,9 @@ def training_stage(recipe: DictConfig, name: str, device: List[str], gpus: int) 
     if training.start is not None:
         needs.append(training.start)
         file = f"checkpoint_{training.start_checkpoint.name}.pt"
-        command += ["--finetune-from-model", folder(training.start) / file]
+        shares = training.start_parameters == Parameters.shared
+        flag = "--init-weights" if shares else "--finetune-from-model"
+        command += [flag, folder(training.start) / file]
     elif training.weights is not None:
         reads = (*reads, training.weights)
         command += ["--finetune-from-model", os.path.abspath(training.weights)]
