@@ -4,6 +4,7 @@
 # checkpoint; the last 5 checkpoints of each are averaged and scored at several numbers of
 # refinement iterations. Rows, pictures, a page. For WMT14: wmt14.sh.
 #   bash scripts/nat.sh MODEL [key=value ...] [--runs DIR] [--out DIR]
+# inat, levt and nacrf begin with what vanilla NAT has learnt in as many epochs as nat trains.
 # MODEL is nat, nacrf, inat, levt or cmlm, or nat_kd: on a teacher's translations of the training set;
 # or one with latent alignments, ctc or dag, which begins with its likelihood in place of cross entropy.
 # Settings of configs/nat/MODEL_small.yaml, e.g. data.folder=DIR (files that are there already),
