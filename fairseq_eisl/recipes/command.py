@@ -276,7 +276,7 @@ def _sweep(args) -> int:
     failed = sweep_jobs.run_cells(sweep, todo, args.runs, options) if todo else {}
     table = sweep_results.gather(sweep, args.runs)
     if table:
-        print(sweep_results.as_table(table))
+        print(sweep_results.as_table(sweep_results.by_way(table)))
         for path in sweep_results.draw(sweep, args.runs):
             say(path)
     say(f"{len(table)} of {len(cells)} cells: {sweeps.folder_of(sweep, args.runs)}/{ROWS}")

@@ -3,9 +3,10 @@
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 from omegaconf import DictConfig
 
@@ -50,6 +51,25 @@ def _title(row: Dict[str, str], several: List[str]) -> str:
     """Of a row's BLEU among those of its cell, in which a system may translate in several ways."""
     told = [f"{name.replace('_', ' ')} {row[name]}" for name in several if row.get(name)]
     return f"{row['system']} BLEU" + (f" ({', '.join(told)})" if told else "")
+
+
+def by_way(table: List[Dict[str, str]]) -> List[Dict[str, str]]:
+    """The cells with a row for each way to decode, of which there may be too many for one line.
+
+    >>> by_way([{"cell": "seed=1", "CE BLEU (beam 1)": "10", "CE BLEU (beam 5)": "11"}])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [{'cell': 'seed=1', 'decoding': 'beam 1', 'CE BLEU': '10'},
+     {'cell': 'seed=1', 'decoding': 'beam 5', 'CE BLEU': '11'}]
+    """
+    found: Dict[Tuple[str, str], Dict[str, str]] = {}
+    for row in table:
+        for title, bleu in row.items():
+            match = re.fullmatch(r"(.* BLEU)(?: \((.*)\))?", title)
+            if match:
+                way = {"decoding": match[2]} if match[2] else {}
+                line = found.setdefault((row["cell"], match[2] or ""), {"cell": row["cell"], **way})
+                line[match[1]] = bleu
+    return list(found.values())
 
 
 def draw(sweep: DictConfig, runs: str) -> List[str]:
