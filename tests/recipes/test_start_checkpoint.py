@@ -53,7 +53,7 @@ def test_pictures_and_settings_say_from_where():
 SHORT = ROOT / "configs/nat"
 
 
-@pytest.mark.parametrize("model", ["inat", "levt", "nacrf"])
+@pytest.mark.parametrize("model", ["inat", "levt", "nacrf", "ctc", "dag"])
 def test_models_after_vanilla_nat_share_its_training(model):
     """They take what both have by name; its training is that of vanilla NAT's own recipe."""
     trains = {}

@@ -157,12 +157,13 @@ def test_paths_of_latent_alignments_are_found_in_three_ways(tmp_path):
     """Likelihood, then likelihood, EISL and counts; a row for each search, and a test of each."""
     text = write_pairs(tmp_path / "text", 4)
     names = ("ce_continued", "eisl", "count")
+    first = ("max-epoch=1", "validate-interval-updates=2")
     second = ("max-update=2", "save-interval-updates=1", "max-tokens=100")
     folder, rows = run(
         "nat/dag_small.yaml",
         *("data.prepare=wmt", "data.options=[en,de]", f"data.folder={text}", "device=cpu"),
         *("data.pieces=none", "data.blank=null", "average=1", *SMALL),
-        *("train.ce.flags.max-epoch=1", "train.ce.flags.validate-interval-updates=2"),
+        *(f"train.{name}.flags.{t}" for name in ("vanilla", "ce") for t in first),
         *(f"train.{name}.flags.{t}" for name in names for t in second),
         runs=tmp_path / "runs",
     )
@@ -174,6 +175,10 @@ def test_paths_of_latent_alignments_are_found_in_three_ways(tmp_path):
     assert {(row["system"], row["search"]) for row in tests} == set(keys)
     page = (folder / "report.html").read_text()
     assert "Is it chance?" in page and "viterbi" in page
+    # It has begun with what vanilla NAT learnt: all but the transitions is there.
+    (log,) = [line for line in (folder / "ce/log").open() if "begins with" in line]
+    fresh = log.split("not there: ")[1].split("; not used: ")[0].split(", ")
+    assert fresh and all("link" in name or "transition" in name for name in fresh), fresh
 
 
 @pytest.mark.parametrize("config", ["wmt18/small.yaml", "wmt14/small.yaml"])
