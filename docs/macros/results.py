@@ -30,26 +30,36 @@ def pivot(
 ) -> str:
     """A line for each ``index``, a column for each of ``across`` and each of ``values``.
 
-    Of several seeds the mean; how many is said. Columns are joined by spaces in the arguments.
+    Of several seeds mean and sample standard deviation; which ones is a column then. Columns are
+    joined by spaces in the arguments.
     """
     rows = read(name, **where)
-    columns = list(dict.fromkeys(row[across] for row in rows))
-    lines, wanted = [], values.split()
-    for key in dict.fromkeys(row[index] for row in rows):
-        line = [f"`{key}`"]
+    columns, wanted = _values(rows, across), values.split()
+    lines, told = [], []
+    for key in _values(rows, index):
+        mine = [row for row in rows if row[index] == key]
+        told.append(", ".join(_values(mine, "seed")) if "seed" in mine[0] else "")
+        lines.append([f"`{key}`"])
         for value in wanted:
             for column in columns:
-                mine = [row for row in rows if row[index] == key and row[across] == column]
-                line.append(_mean([row[value] for row in mine], digits))
-        lines.append(line)
+                texts = [row[value] for row in mine if row[across] == column]
+                lines[-1].append(_mean(texts, digits))
     header = [f"{column}{'' if value == 'bleu' else ', ' + value.replace('_', ' ')}"
               for value in wanted for column in columns]  # fmt: skip
+    if any("," in seeds for seeds in told):
+        header = ["seeds", *header]
+        lines = [[line[0], seeds, *line[1:]] for line, seeds in zip(lines, told)]
     return table([index.replace("_", " "), *header], lines)
+
+
+def _values(rows: Sequence[Row], column: str) -> List[str]:
+    return list(dict.fromkeys(row[column] for row in rows))
 
 
 def _mean(texts: Sequence[str], digits: int) -> str:
     numbers = [float(text) for text in texts if text]
-    return f"{statistics.fmean(numbers):.{digits}f}" if numbers else ""
+    mean = f"{statistics.fmean(numbers):.{digits}f}" if numbers else ""
+    return f"{mean} ± {statistics.stdev(numbers):.{digits}f}" if len(numbers) > 1 else mean
 
 
 def seeds(name: str, ceiling: str = "", columns: str = "", **where: str) -> str:

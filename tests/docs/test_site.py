@@ -1,6 +1,7 @@
 """The site is built without a warning, from the code and the rows as they are."""
 
 import re
+import statistics
 import subprocess
 import sys
 
@@ -69,6 +70,12 @@ def test_the_tables_are_the_rows():
     rows = results.read("multi30k_bart_small.csv", noise="repeat:0.5")
     for row in rows:
         assert f"{float(row['bleu']):.2f}" in found.split("`repeat:0.5`")[1].split("\n")[0]
+    assert "seeds" not in found
+    where = {"length_candidates": "1", "search": ""}
+    found = results.pivot("nat_rivals.csv", index="arch", across="system", digits=2, **where)
+    scores = [float(r["bleu"]) for r in results.read("nat_rivals.csv", system="EISL", **where)]
+    assert len(scores) == 3 and "| 1, 2, 3 |" in found
+    assert f"{statistics.fmean(scores):.2f} ± {statistics.stdev(scores):.2f}" in found
     with pytest.raises(ValueError, match="no row has"):
         results.read("multi30k_bart_small.csv", noise="shufle:3")
 
