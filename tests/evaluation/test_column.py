@@ -77,6 +77,22 @@ def test_the_last_row_counts_and_a_system_may_lack_a_place(tmp_path, figures):
     assert math.isclose(figures[0].axes[0].lines[0].get_ydata()[0], 9.0)
 
 
+def test_models_with_other_seeds_stand_beside_each_other(tmp_path, figures):
+    """CE and EISL of one model have the same seeds; another model may have fewer."""
+    several = rows("arch", ["nat"], seeds="12", model="nat") + rows("arch", ["inat"], model="inat")
+    data = column_values(several, "arch")
+    assert data.seeds == {"nat": ["1", "2"], "inat": ["1"]}
+    draw_column(data, str(tmp_path / "x.png"))
+    check_layout(figures[0])
+    labels = [t.get_text() for t in figures[0].axes[0].get_xticklabels()]
+    assert labels == ["nat\n(seed 1, 2)", "inat\n(seed 1)"]
+    several.append(rows("arch", ["inat"], seeds="2", systems=("CE",), model="inat")[0])
+    with pytest.raises(ValueError, match="EISL at arch inat has no row for seed 2"):
+        column_values(several, "arch")
+    with pytest.raises(ValueError, match="CE at pairs 2 has no row for seed 2"):
+        column_values(rows("pairs", "1", seeds="12") + rows("pairs", "2"), "pairs")
+
+
 @pytest.mark.parametrize(
     "change, column, message",
     [

@@ -32,10 +32,12 @@ _SAME = (
     *("test_set", "noise", "arch", "model", "targets"),
     *("iterations", "length_candidates", "search"),
 )
+_TWINS = ("arch", "model")
+"""Two names for one thing: where one is drawn against, the other differs, too."""
 
 
 class ColumnValues(NamedTuple):
-    """values[system][place]: one BLEU a seed, in the order of ``seeds``.
+    """values[system][place]: one BLEU a seed, in the order of ``seeds[place]``.
 
     places: the values of the column; rising where all are numbers, else as they appear.
     numbers: these as numbers, None where one is none. intervals[system, place]: the 95 %
@@ -46,7 +48,7 @@ class ColumnValues(NamedTuple):
     places: List[str]
     numbers: Optional[List[float]]
     values: Dict[str, Dict[str, List[float]]]
-    seeds: List[str]
+    seeds: Dict[str, List[str]]
     test_set: str
     noise: str
     signature: str
@@ -62,10 +64,13 @@ def column_values(rows: Sequence[Row], column: str, tests: Sequence[Row] = ()) -
     Raises:
         ValueError: a column is missing or empty, one value only, a BLEU that is no number,
             unequal seeds, or rows that differ in more than ``column`` and are not to be compared.
+            Bars stand beside each other at one place: there seeds are equal, and may be others at
+            another place; along a line they are the same everywhere.
     """
     if rows and column in _NEEDED:
         raise ValueError(f"{column} is not a column to draw BLEU against")
-    check_rows(rows, (*_NEEDED, column), same=[name for name in _SAME if name != column])
+    drawn = _TWINS if column in _TWINS else (column,)
+    check_rows(rows, (*_NEEDED, column), same=[name for name in _SAME if name not in drawn])
     places = values_of(rows, column)
     if len(places) < 2:
         raise ValueError(f"{column} has one value, {places[0]!r}: nothing to draw against")
@@ -74,16 +79,24 @@ def column_values(rows: Sequence[Row], column: str, tests: Sequence[Row] = ()) -
         places.sort(key=float)
     except ValueError:
         numbers = None
-    seeds = values_of(rows, "seed")
+    every = values_of(rows, "seed")
+    seeds = {
+        place: every
+        if numbers is not None
+        else values_of([row for row in rows if row[column] == place], "seed")
+        for place in places
+    }
     found: Dict[Tuple[str, str], Dict[str, float]] = {}
     for row in rows:
         at = found.setdefault((row["system"], row[column]), {})
         at[row["seed"]] = number(row, "bleu")
     values: Dict[str, Dict[str, List[float]]] = {name: {} for name in values_of(rows, "system")}
-    sure = known_intervals(rows, tests, seeds, lambda row: (row["system"], row[column]))
-    scores = by_seed(found, seeds, lambda point: f"{point[0]} at {column} {point[1]}")
-    for (system, place), of in scores.items():
-        values[system][place] = of
+    sure = known_intervals(rows, tests, every, lambda row: (row["system"], row[column]))
+    for place in places:
+        here = {point: of for point, of in found.items() if point[1] == place}
+        scores = by_seed(here, seeds[place], lambda point: f"{point[0]} at {column} {point[1]}")
+        for (system, _), of_seeds in scores.items():
+            values[system][place] = of_seeds
     last = rows[-1]
     return ColumnValues(
         column,
@@ -120,7 +133,8 @@ def draw_column(data: ColumnValues, path: str) -> None:
         axis.grid(**GRID)
         axis.set_axisbelow(True)
         shape = "bar" if bars else "line"
-        seeds = say_spread(data.seeds, bool(data.intervals), f"{shape}: mean, dot: one seed")
+        every = list(dict.fromkeys(seed for of in data.seeds.values() for seed in of))
+        seeds = say_spread(every, bool(data.intervals), f"{shape}: mean, dot: one seed")
         about = [data.test_set, noise_said(data.noise), seeds]
         describe(figure, [axis], about, f"BLEU: {data.signature}")
 
@@ -165,6 +179,9 @@ def _bars(axis, data: ColumnValues) -> None:
             crowded = len(data.values) * len(data.places) > 16
             value_on(axis, (x, high), f"{height:.1f}", rotation=90 if crowded else 0)
     names = [shown(place, LONGEST_TICK) for place in data.places]
+    if len({tuple(of) for of in data.seeds.values()}) > 1:
+        told = [", ".join(data.seeds[place]) for place in data.places]
+        names = [f"{name}\n(seed {of})" for name, of in zip(names, told)]
     axis.set_xticks(range(len(names)), names)
     if slanted(names, 7.0):
         axis.tick_params(axis="x", labelrotation=30)
