@@ -48,7 +48,7 @@ if words[:2] == ["-m", "fairseq_eisl.recipes"]:
     command, config = words[2:4]
     if command == "run" and "configs/smoke" in config:
         words += tiny
-    elif command == "run":
+    elif command in ("run", "tune"):
         words[2] = "plan"
     elif command == "sweep":
         words += ["--plan"]
