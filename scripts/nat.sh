@@ -4,11 +4,11 @@
 # checkpoint; the last 5 checkpoints of each are averaged and scored at several numbers of
 # refinement iterations. Rows, pictures, a page. For WMT14: wmt14.sh.
 #   bash scripts/nat.sh MODEL [key=value ...] [--runs DIR] [--out DIR]
-# inat, levt and nacrf begin with what vanilla NAT has learnt in as many epochs as nat trains.
+# All but nat, nat_kd and cmlm begin with what vanilla NAT has learnt in as many epochs as nat trains.
 # MODEL is nat, nacrf, inat, levt or cmlm, or nat_kd: on a teacher's translations of the training set;
 # or one with latent alignments, ctc or dag, which begins with its likelihood in place of cross entropy.
 # Settings of configs/nat/MODEL_small.yaml, e.g. data.folder=DIR (files that are there already),
-# train.ce.flags.max-epoch=2, train.ce.flags.init-weights=FILE (of another model, where names agree).
+# train.ce.flags.max-epoch=2; for nat and cmlm train.ce.flags.init-weights=FILE (of another model).
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 choose "the model" "${1:-}" nat nat_kd nacrf inat levt cmlm ctc dag
