@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ..common.checkout import PACKAGE, beside
 from .stage import Stage
@@ -12,13 +12,14 @@ from .stage_cache import STAMP, content_digest, spelt
 _PREPARE = "prepare"
 
 
-def trial_key(stages: Sequence[Stage], prepared: str) -> str:
+def trial_key(stages: Sequence[Stage], prepared: str, workers: Mapping[str, int]) -> str:
     """A digest of these stages' commands and of what they read.
 
     ``stages``: as of a machine without a GPU, whose flags say nothing of device and precision; the
     last one is the trial. ``prepared``: the folder of the prepared text, which counts by its
     content, wherever it came from. Other files count by theirs; the package's scripts do not count:
-    a row says of which commit it is.
+    a row says of which commit it is. ``workers``: by stage, the GPUs that a training spreads over,
+    which make its batches larger; one GPU is as none.
     """
     found: List[Any] = [_text(prepared)]
     for stage in stages:
@@ -28,6 +29,7 @@ def trial_key(stages: Sequence[Stage], prepared: str) -> str:
         commands = [[_without_place(word, outside) for word in line] for line in stage.commands]
         digests = [content_digest(path) for path in outside]
         found.append([stage.name, spelt(commands), stage.stdout, spelt(stage.files), digests])
+        found[-1] += [workers[stage.name]] if workers.get(stage.name, 1) > 1 else []
     text = json.dumps(found, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 

@@ -107,9 +107,13 @@ def variations(config: str, overrides: Sequence[str]) -> List[List[str]]:
     return [[*overrides, *trial.overrides(recipe)] for trial in every]
 
 
-def check_trials(config: str, overrides: Sequence[str]):
-    """Every flag of every trial is known and fits. Raises RecipeError, before anything runs."""
-    open_recipes(config, variations(config, overrides))
+def check_trials(config: str, overrides: Sequence[str]) -> int:
+    """Every flag of every trial is known and fits. Raises RecipeError, before anything runs.
+
+    The GPUs that a training spreads over here, 1 also where there is none.
+    """
+    opened = open_recipes(config, variations(config, overrides))
+    return max(stage.workers for _, stages in opened for stage in stages)
 
 
 class Chosen(NamedTuple):
@@ -133,13 +137,13 @@ def choose(
     one training at a time.
     """
     before = TrialRows() if before is None else before
-    check_trials(config, overrides)
+    gpus = check_trials(config, overrides)
     recipe = load(config, overrides)
     prepared = _prepared(recipe, runs, folder)
     found = Chosen([], [])
     for group in trials(recipe):
         given = [*overrides, *found.overrides]
-        wanted = [_Wanted(trial, config, given, prepared) for trial in group]
+        wanted = [_Wanted(trial, config, given, prepared, gpus) for trial in group]
         name = group[0].training + (", decoding" if group[0].decodes else "")
         said = {
             each: f"tune: {name}, setting {number} of {len(group)}: {each.trial.setting}"
@@ -181,13 +185,14 @@ def best_of(rows: Sequence[Dict[str, str]], place: str) -> int:
 
 class _Wanted:
     """A trial behind what was chosen before it. key: see ``trial_key``. overrides: of its own
-    recipe. known: what its row has before it is run."""
+    recipe. known: what its row has before it is run. ``gpus``: how many this machine uses."""
 
-    def __init__(self, trial: Trial, config: str, given: Sequence[str], prepared: str):
+    def __init__(self, trial: Trial, config: str, given: Sequence[str], prepared: str, gpus: int):
         self.trial = trial
         self.overrides = [*given, *trial.overrides(load(config, given))]
         recipe = load(config, self.overrides)
-        self.key = trial_key(_stages_of(build(recipe), trial), prepared)
+        workers = {stage.name: stage.workers for stage in build(recipe, gpus)}
+        self.key = trial_key(_stages_of(build(recipe), trial), prepared, workers)
         self.known = {**_known(recipe, trial), KEY: self.key}
 
 

@@ -197,11 +197,11 @@ def test_rows_are_found_by_what_was_tried():
     assert rows.find("c3") is None and rows.find("") is None
 
 
-def key_of(tuned, prepared, *overrides, number=1):
+def key_of(tuned, prepared, *overrides, number=1, gpus=0):
     """The key of a trial of EISL's settings (the second one, if no number is told)."""
     recipe = load(str(tuned), overrides)
     trial = tune.trials(recipe)[1][number]
-    return tune._Wanted(trial, str(tuned), overrides, str(prepared)).key
+    return tune._Wanted(trial, str(tuned), overrides, str(prepared), gpus).key
 
 
 def test_a_trial_is_what_its_result_depends_on(tuned, tmp_path):
@@ -222,6 +222,11 @@ def test_a_trial_is_what_its_result_depends_on(tuned, tmp_path):
     )
     keys = {override: key_of(tuned, prepared, override) for override in other}
     keys["setting"] = key_of(tuned, prepared, number=0)
+    # Batches grow with the GPUs that a training spreads over.
+    keys["two GPUs"] = key_of(tuned, prepared, "device=auto", gpus=2)
+    assert key_of(tuned, prepared, "device=cuda", "gpus='0,1'", gpus=1) == keys["two GPUs"]
+    assert key_of(tuned, prepared, "device=auto", gpus=1) == base
+    assert key_of(tuned, prepared, "device=cpu", gpus=2) == base
     # How the text was made is told by the text.
     assert key_of(tuned, prepared, "data.options=['--train','200']") == base
     (prepared / "log").write_text("another day", encoding="utf-8")
