@@ -104,8 +104,12 @@ def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
     assert output.count(": started ") == 1 and len(names("cells.csv")) == 4
 
 
-def test_a_cell_with_several_ways_to_decode_has_a_score_of_each(write, tmp_path, monkeypatch):
+def test_a_cell_with_several_ways_to_decode_has_a_score_of_each(tmp_path, monkeypatch, capsys):
+    from fairseq_eisl.recipes import command
+
     monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.is_done", lambda *_: True)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep.is_done", lambda *_: True)
+    monkeypatch.setattr("fairseq_eisl.recipes.sweep_results.draw", lambda *_: [])
     sweep = load_sweep(str(SMOKE), ["seed=1"])
     (cell,) = cells(sweep)
     folder = tmp_path / sweep.name / cell.name
@@ -120,6 +124,13 @@ def test_a_cell_with_several_ways_to_decode_has_a_score_of_each(write, tmp_path,
         "EISL BLEU (length candidates 1)": "20",
         "EISL BLEU (length candidates 5)": "21",
     }
+    # What is printed has a line for each way.
+    assert command.main(["sweep", str(SMOKE), "--axis", "seed=1", "--runs", str(tmp_path)]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert shown[-2:] == [
+        [cell.name, "length", "candidates", number, *scores]
+        for number, *scores in (("1", "10", "20"), ("5", "11", "21"))
+    ]
 
 
 def test_axes_of_the_command_line(write):
