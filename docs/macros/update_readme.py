@@ -1,4 +1,4 @@
-"""Writes the README's table of results anew from the rows: python docs/macros/update_readme.py"""
+"""Writes the README's tables of results anew from the rows: python docs/macros/update_readme.py"""
 
 import re
 import sys
@@ -6,18 +6,28 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-from macros.results import seeds  # noqa: E402
+from macros.results import pivot, seeds  # noqa: E402
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-MARKED = re.compile(r"(<!-- results -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 
 def with_results(text: str) -> str:
-    """The README's text with the table of today's rows."""
-    table = seeds(
-        *("multi30k_noise_small.csv", "CE, clean targets", "noise system seeds bleu sd recovery")
+    """The README's text with the tables of today's rows."""
+    columns = "noise system seeds bleu sd recovery"
+    one_pass = pivot(
+        *("nat_onepass.csv", "arch", "system", "bleu repetition"),
+        **{"digits": 2, "iterations": "0", "length_candidates": "1", "search": ""},
     )
-    return MARKED.sub(lambda found: found[1] + table + "\n" + found[2], text)
+    tables = {
+        "results": seeds("multi30k_noise_small.csv", "CE, clean targets", columns),
+        "one pass": one_pass,
+    }
+    for name, table in tables.items():
+        marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        text, places = marked.subn(lambda at, table=table: f"{at[1]}{table}\n{at[2]}", text)
+        if places != 1:
+            raise ValueError(f"README.md: {places} places for the table '{name}', not one")
+    return text
 
 
 if __name__ == "__main__":
