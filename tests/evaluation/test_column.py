@@ -85,7 +85,7 @@ def test_models_with_other_seeds_stand_beside_each_other(tmp_path, figures):
     draw_column(data, str(tmp_path / "x.png"))
     check_layout(figures[0])
     labels = [t.get_text() for t in figures[0].axes[0].get_xticklabels()]
-    assert labels == ["nat\n(seed 1, 2)", "inat\n(seed 1)"]
+    assert labels == ["nat\n(seeds 1, 2)", "inat\n(seed 1)"]
     several.append(rows("arch", ["inat"], seeds="2", systems=("CE",), model="inat")[0])
     with pytest.raises(ValueError, match="EISL at arch inat has no row for seed 2"):
         column_values(several, "arch")

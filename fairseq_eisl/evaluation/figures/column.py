@@ -180,8 +180,9 @@ def _bars(axis, data: ColumnValues) -> None:
             value_on(axis, (x, high), f"{height:.1f}", rotation=90 if crowded else 0)
     names = [shown(place, LONGEST_TICK) for place in data.places]
     if len({tuple(of) for of in data.seeds.values()}) > 1:
-        told = [", ".join(data.seeds[place]) for place in data.places]
-        names = [f"{name}\n(seed {of})" for name, of in zip(names, told)]
+        told = [data.seeds[place] for place in data.places]
+        words = [f"seed{'s' if len(of) > 1 else ''} {', '.join(of)}" for of in told]
+        names = [f"{name}\n({of})" for name, of in zip(names, words)]
     axis.set_xticks(range(len(names)), names)
     if slanted(names, 7.0):
         axis.tick_params(axis="x", labelrotation=30)
