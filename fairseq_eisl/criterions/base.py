@@ -347,9 +347,7 @@ class SequenceCriterion(FairseqCriterion):
         count = len(words.targets) // batch
         rows = batch if self.steps == "first" else batch * count
         with_ce = self.ce_factor > 0 or not self.training
-        # CTC's likelihood needs the logits as well; that of paths needs what EISL does.
-        overwritable = may_overwrite(words.logits) and not (words.blank is not None and with_ce)
-        output = nat_outputs.sequence_output(outputs, rows, seeds, overwritable)
+        output = nat_outputs.sequence_output(outputs, rows, seeds, may_overwrite(words.logits))
         losses, log = self.sequence_losses(output)
         sequence, ce = losses.view(-1, batch).sum(0), None
         if words.latent and with_ce and not self.is_likelihood:

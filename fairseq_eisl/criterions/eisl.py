@@ -18,7 +18,7 @@ from ..losses import (
     random_numbers,
     slot_terms,
 )
-from ..losses.latent import eisl_ctc_terms, eisl_dag_log_prob_terms
+from ..losses.latent import eisl_ctc_log_prob_terms, eisl_dag_log_prob_terms
 from .averages import Sums
 from .base import Log, SequenceCriterion
 from .eisl_flags import FLAG_GROUPS, EISLCriterionConfig, check_flags, loss_options
@@ -100,7 +100,7 @@ class EISLCriterion(SequenceCriterion):
     def _latent_terms(self, output: SequenceOutput) -> EISLTerms:
         """Of the n-grams that all alignments together say. Start and end are words of the target,
         or left out; they have no slots of their own."""
-        assert output.scores is not None and output.alignment is not None
+        assert output.alignment is not None
         words = output.target_mask
         if self.specials == "exclude":
             words = words & ~self.symbols.special(output.targets)
@@ -113,11 +113,10 @@ class EISLCriterion(SequenceCriterion):
             "ngram_weights": self.ngram_weights(output.targets),
         }
         blank, links = output.alignment
-        if blank is not None:
-            rest["in_place"] = output.overwritable
-            return eisl_ctc_terms(output.scores.values, output.targets, blank, **rest)
-        assert links is not None
         log_probs = output.target_log_probs()  # the likelihood's as well
+        if blank is not None:
+            return eisl_ctc_log_prob_terms(log_probs, output.targets, **rest)
+        assert links is not None
         return eisl_dag_log_prob_terms(log_probs, links, output.targets, **rest)
 
     def _starts(self, output: SequenceOutput) -> Optional[Tensor]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..decoding.latent import ctc_ends, packed, path_of
-from ..losses.latent import ctc_log_likelihood, dag_log_likelihood
+from ..losses.latent import ctc_log_prob_likelihood, dag_log_likelihood
 from . import nat_outputs
 from .averages import candidate_statistics
 from .nat_outputs import NATOutputs
@@ -39,17 +39,16 @@ class LatentLikelihood(NamedTuple):
 
 def latent_likelihood(output: SequenceOutput) -> LatentLikelihood:
     """Minus the log-likelihood of the targets, over all alignments."""
-    assert output.scores is not None and output.alignment is not None
-    logits, masks = output.scores.values, {"output_mask": output.mask}
-    masks["target_mask"] = output.target_mask
+    assert output.alignment is not None
+    masks = {"output_mask": output.mask, "target_mask": output.target_mask}
     blank, links = output.alignment
-    if blank is not None:
-        targets = output.targets.masked_fill(~output.target_mask, 0)
-        found = ctc_log_likelihood(logits, targets, blank, **masks)
-    else:
-        assert links is not None
-        with torch.autocast(logits.device.type, enabled=False):
-            found = dag_log_likelihood(output.target_log_probs(), links, **masks)
+    with torch.autocast(output.targets.device.type, enabled=False):
+        log_probs = output.target_log_probs()
+        if blank is not None:
+            found = ctc_log_prob_likelihood(log_probs, output.targets, **masks)
+        else:
+            assert links is not None
+            found = dag_log_likelihood(log_probs, links, **masks)
     # Certainly impossible, not merely unlikely: a NaN stays one.
     too_long = found.eq(-torch.inf)
     tokens = output.target_mask.sum(1).masked_fill(too_long, 0)

@@ -83,12 +83,15 @@ class SequenceOutput:
         return Scores(logits, normalized=False).log_probs()
 
     def target_log_probs(self) -> Tensor:
-        """(B, T, S) log-probability in nats of each target token at each slot, computed once for
-        all who ask: they share one gradient of the scores. 0 at slots that are not real."""
+        """(B, T, S) log-probability in nats of each target token at each slot, and behind them of
+        the blank where the alignment has one (B, T, S + 1), computed once for all who ask: they
+        share one gradient of the scores. 0 at slots that are not real."""
         if self._found is None:
             assert self.scores is not None and not self.scores.normalized
-            targets = self.targets.masked_fill(~self.target_mask, 0)
-            self._found = token_log_probs(self.scores.values, targets, self.mask, self.overwritable)
+            columns = self.targets.masked_fill(~self.target_mask, 0)
+            if self.alignment is not None and self.alignment.blank is not None:
+                columns = F.pad(columns, (0, 1), value=self.alignment.blank)
+            self._found = token_log_probs(self.scores.values, columns, self.mask, self.overwritable)
         return self._found
 
     def weight_and_bias(self) -> Tuple[Tensor, Optional[Tensor]]:

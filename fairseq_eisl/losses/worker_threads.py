@@ -8,7 +8,7 @@ each thread does whole blocks on its own and takes the next when it is done.
 
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -115,6 +115,24 @@ def refuse_second_derivative(name: str):
     )
 
 
+class _Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name: str, grad: Tensor, *made_of: Tensor):
+        ctx.name = name
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor):
+        refuse_second_derivative(ctx.name)
+
+
+def differentiable_once(name: str, grad: Optional[Tensor], *made_of: Tensor) -> Optional[Tensor]:
+    """A gradient as it is, for the backward of an autograd function, which depends on what it was
+    made of: with ``create_graph`` no second derivative goes missing without a word, whether or not
+    the incoming gradient is in the graph."""
+    return None if grad is None else _Once.apply(name, grad, *made_of)
+
+
 class _OverSentences(torch.autograd.Function):
     @staticmethod
     def forward(ctx, function, recompute: bool, *inputs: Tensor):
@@ -173,7 +191,7 @@ class _OverSentences(torch.autograd.Function):
         with one_thread(not inputs[0].is_cuda) as threads:
             spread(work, range(len(ctx.blocks)), threads)
         if not ctx.recompute:
-            found = [x if x is None else _Once.apply(x, *inputs, *grads) for x in found]
+            found = [differentiable_once("EISL", x, *inputs, *grads) for x in found]
         return None, None, *found
 
 
@@ -202,19 +220,6 @@ def _row_blocks(inputs: Sequence[Tensor]) -> List[slice]:
     count, batch = max(1, max(x.numel() for x in inputs) // size), len(inputs[0])
     rows = max(1, -(-batch // count))
     return [slice(start, start + rows) for start in range(0, max(1, batch), rows)]
-
-
-class _Once(torch.autograd.Function):
-    """A gradient as it is, which depends on what it was made of: with ``create_graph`` no second
-    derivative goes missing without a word, whether or not the incoming gradient is in the graph."""
-
-    @staticmethod
-    def forward(ctx, grad: Tensor, *made_of: Tensor):
-        return grad.view_as(grad)
-
-    @staticmethod
-    def backward(ctx, *grads: Tensor):
-        refuse_second_derivative("EISL")
 
 
 def over_sentences(

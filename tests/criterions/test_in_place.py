@@ -70,7 +70,8 @@ def test_a_plain_layer_is_overwritten(toy, monkeypatch, arch):
     assert said == [True]
 
 
-def test_eisl_and_likelihood_over_paths_share_one_gradient_in_place(toy, monkeypatch):
+@pytest.mark.parametrize("arch", ["ctc_transformer", "dag_transformer"])
+def test_eisl_and_likelihood_share_one_gradient_in_place(toy, monkeypatch, arch):
     """Both need the log-probabilities of the target's tokens, which are computed once."""
     calls, real = [], sequence_output.token_log_probs
 
@@ -81,7 +82,7 @@ def test_eisl_and_likelihood_over_paths_share_one_gradient_in_place(toy, monkeyp
     monkeypatch.setattr(sequence_output, "token_log_probs", counted)
 
     def gradients(**options):
-        made = setup(str(toy.bin), arch="dag_transformer", position_selection="softmax", **options)
+        made = setup(str(toy.bin), arch=arch, position_selection="softmax", **options)
         torch.manual_seed(1)
         made.criterion(made.model, made.sample(["w1 w2 w3", "w4 w1"]))[0].backward()
         return {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}

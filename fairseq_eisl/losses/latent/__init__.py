@@ -7,33 +7,38 @@ often the n-gram is expected in the output.
 """
 
 from .ctc import (
-    ctc_best_alignment,
     ctc_expected_ngrams,
-    ctc_log_likelihood,
-    ctc_needed_slots,
     ctc_ngram_log_probs,
+    eisl_ctc_log_prob_terms,
     eisl_ctc_terms,
 )
+from .ctc_likelihood import (
+    ctc_best_alignment,
+    ctc_log_likelihood,
+    ctc_log_prob_likelihood,
+    ctc_needed_slots,
+)
 from .dag import (
-    dag_best_alignment,
     dag_expected_ngrams,
-    dag_log_likelihood,
     dag_ngram_log_probs,
     eisl_dag_log_prob_terms,
     eisl_dag_terms,
     passing_probabilities,
 )
+from .dag_likelihood import dag_best_alignment, dag_log_likelihood
 
 __all__ = [
     "ctc_best_alignment",
     "ctc_expected_ngrams",
     "ctc_log_likelihood",
+    "ctc_log_prob_likelihood",
     "ctc_needed_slots",
     "ctc_ngram_log_probs",
     "dag_best_alignment",
     "dag_expected_ngrams",
     "dag_log_likelihood",
     "dag_ngram_log_probs",
+    "eisl_ctc_log_prob_terms",
     "eisl_ctc_terms",
     "eisl_dag_log_prob_terms",
     "eisl_dag_terms",

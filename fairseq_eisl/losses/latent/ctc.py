@@ -16,7 +16,7 @@ scans from the right; counting bigrams in this way is Shao and Feng (NeurIPS 202
 2210.03953).
 """
 
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from ..eisl_options import DEFAULTS, EISLOptions
 from ..eisl_terms import EISLTerms, NGramLogProbs, eisl_from_ngram_log_probs
 from ..ngrams import checked_ids, window_mask
 from ..token_log_probs import token_log_probs
+from .ctc_likelihood import check_columns
 from .scaled import checked, doublings, later, log1mexp, scaled, suffix_sums, working
 
 
@@ -142,60 +143,57 @@ def eisl_ctc_terms(
     with torch.autocast(logits.device.type, enabled=False):
         columns = F.pad(targets, (0, 1), value=blank)
         found = token_log_probs(logits, columns, output_mask, in_place)
+    masks = {"output_mask": output_mask, "target_mask": target_mask}
+    return eisl_ctc_log_prob_terms(found, targets, **masks, options=options, **matching)
+
+
+def eisl_ctc_log_prob_terms(
+    log_probs: Tensor,
+    targets: Tensor,
+    *,
+    output_mask: Tensor,
+    target_mask: Tensor,
+    options: EISLOptions = DEFAULTS,
+    **matching: Any,
+) -> EISLTerms:
+    """EISL of a CTC model, from log-probabilities of the target's tokens and the blank.
+
+    Args:
+        log_probs: (B, L, S + 1) log-probability in nats of ``targets[b, s]`` at slot t, and behind
+            them of the blank, float32 or float64, as :func:`fairseq_eisl.losses.token_log_probs`
+            gives them. Slots that are not real may hold anything finite.
+
+    The others are those of :func:`eisl_ctc_terms`.
+
+    Raises:
+        ValueError: wrong shapes.
+
+    >>> mask = torch.tensor([[True, True]])
+    >>> options = EISLOptions((1,), selection="count")
+    >>> terms = eisl_ctc_log_prob_terms(
+    ...     torch.full((1, 2, 2), 0.5).log(), torch.tensor([[0]]), output_mask=mask,
+    ...     target_mask=mask[:, :1], options=options)
+    >>> round(terms.total().exp().item(), 4)
+    1.3333
+    """
+    check_columns(log_probs, targets)
+    with torch.autocast(log_probs.device.type, enabled=False):
         ngrams = ctc_ngram_log_probs(
-            found[:, :, :-1],
-            found[:, :, -1],
+            log_probs[:, :, :-1],
+            log_probs[:, :, -1],
             targets,
             output_mask=output_mask,
-            orders=options.possible_orders(min(found.size(1), targets.size(1))),
+            orders=options.possible_orders(min(log_probs.size(1), targets.size(1))),
         )
         return eisl_from_ngram_log_probs(
             ngrams,
             targets,
-            attached_zero=found[:, :0].sum((1, 2)),
+            attached_zero=log_probs[:, :0].sum((1, 2)),
             output_length=output_mask.sum(1),
             target_mask=target_mask,
             options=options,
             **matching,
         )
-
-
-def ctc_needed_slots(targets: Tensor, target_mask: Tensor) -> Tensor:
-    """(B,) the fewest slots that can say each target: a token each, and a blank between equal
-    neighbours.
-
-    >>> ctc_needed_slots(torch.tensor([[5, 5, 6]]), torch.tensor([[True, True, True]])).tolist()
-    [4]
-    """
-    both = target_mask[:, 1:] & target_mask[:, :-1]
-    return target_mask.sum(1) + (targets[:, 1:].eq(targets[:, :-1]) & both).sum(1)
-
-
-def ctc_log_likelihood(
-    logits: Tensor, targets: Tensor, blank: int, *, output_mask: Tensor, target_mask: Tensor
-) -> Tensor:
-    """(B,) log-likelihood of each target in nats (Graves et al., ICML 2006), torch's own.
-
-    Shapes as of :func:`eisl_ctc_terms`; real tokens stand together. Minus infinity where a target
-    needs more slots than there are, then without a gradient.
-
-    >>> even, mask = torch.zeros(1, 2, 2), torch.tensor([[True, True]])
-    >>> round(ctc_log_likelihood(even, torch.tensor([[0]]), 1, output_mask=mask,
-    ...                          target_mask=mask[:, :1]).exp().item(), 4)
-    0.75
-    """
-    slots, lengths = output_mask.sum(1), target_mask.sum(1)
-    fits = ctc_needed_slots(targets, target_mask) <= slots
-    # Those that do not fit would make their gradients NaN; without tokens they make none.
-    lengths = torch.where(fits, lengths, 0)
-    order = (~target_mask).byte().sort(dim=1, stable=True).indices
-    packed = targets.masked_fill(~target_mask, 0).gather(1, order)
-    with torch.autocast(logits.device.type, enabled=False):
-        log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(2)
-        nll = F.ctc_loss(
-            log_probs.transpose(0, 1), packed, slots, lengths, blank=blank, reduction="none"
-        )
-    return torch.where(fits, -nll, -torch.inf)
 
 
 def ctc_expected_ngrams(
@@ -229,60 +227,3 @@ def ctc_expected_ngrams(
         counted = words * (reached - behind)  # the same word right behind would be merged
         begun = suffix_sums(counted, runs)
     return counted.sum((1, 2)).to(torch.promote_types(log_probs.dtype, torch.float32))
-
-
-@torch.no_grad()
-def ctc_best_alignment(
-    log_probs: Tensor,
-    blank_log_probs: Tensor,
-    targets: Tensor,
-    *,
-    output_mask: Tensor,
-    target_mask: Optional[Tensor] = None,
-) -> Tensor:
-    """(B, L) int64: the place s of the target token that each slot says in the most likely way to
-    say the target; -1 for the blank, and for slots that are not real.
-
-    Shapes as of :func:`ctc_ngram_log_probs`; real tokens come first. Where a target needs more
-    slots than there are, all of them are -1.
-
-    >>> slots = torch.tensor([[[0.1], [0.8]]]).log()
-    >>> mask = torch.tensor([[True, True]])
-    >>> ctc_best_alignment(slots, (1 - slots.exp()[:, :, 0]).log(), torch.tensor([[7]]),
-    ...                    output_mask=mask).tolist()
-    [[-1, 0]]
-    """
-    batch, slots, length = log_probs.shape
-    if target_mask is None:
-        target_mask = output_mask.new_ones(batch, length)
-    device, low = log_probs.device, -1e30
-    # States: blank, token 0, blank, token 1, ..., blank.
-    states = torch.arange(2 * length + 1, device=device)
-    token = states.div(2, rounding_mode="floor").clamp(max=max(0, length - 1))
-    is_token = states.remainder(2).eq(1)
-    emitted = blank_log_probs.unsqueeze(2).expand(-1, -1, len(states)).float()
-    skips = torch.zeros(batch, len(states), dtype=torch.bool, device=device)
-    if length:
-        emitted = torch.where(is_token, log_probs.float()[:, :, token], emitted)
-        skips[:, 3::2] = targets[:, 1:].ne(targets[:, :-1])
-    best = torch.full((batch, len(states)), low, device=device)
-    best[:, 0] = 0.0  # before the first slot
-    moves = []
-    for t in range(slots):
-        one, two = F.pad(best, (1, 0), value=low)[:, :-1], F.pad(best, (2, 0), value=low)[:, :-2]
-        two = torch.where(skips, two, low)
-        value, move = torch.stack([best, one, two]).max(0)
-        real = output_mask[:, t : t + 1]
-        best = torch.where(real, (value + emitted[:, t]).clamp(min=low), best)
-        moves.append(torch.where(real, move, 0))
-    count = target_mask.sum(1, keepdim=True)
-    last = torch.cat([2 * count, (2 * count - 1).clamp(min=0)], 1)
-    ends = best.gather(1, last)
-    state = last.gather(1, ends.argmax(1, keepdim=True))
-    possible = ends.amax(1, keepdim=True) > low / 2
-    found = []
-    for t in reversed(range(slots)):
-        said = is_token[state] & possible & output_mask[:, t : t + 1]
-        found.append(torch.where(said, token[state], -1))
-        state = state - moves[t].gather(1, state)
-    return torch.cat(found[::-1], 1) if found else targets.new_zeros(batch, 0)

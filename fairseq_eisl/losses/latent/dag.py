@@ -13,7 +13,7 @@ a is one solve with a unit triangular matrix, each order one product of E. Count
 such a graph are those of Ma et al. (ICLR 2023, arXiv 2303.06662).
 """
 
-from typing import Any, Iterator, NamedTuple, Sequence
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -22,40 +22,9 @@ from ..eisl_options import DEFAULTS, EISLOptions
 from ..eisl_terms import EISLTerms, NGramLogProbs
 from ..ngrams import checked_ids, window_mask
 from ..token_log_probs import token_log_probs
+from .dag_likelihood import check_links, transitions_of
 from .scaled import checked, floored_log, scaled, working
 from .terms import terms_over_sentences
-
-_LOW = -1e30
-"""Log-probability of what is impossible: finite, so that no gradient is NaN."""
-
-
-class _Transitions(torch.autograd.Function):
-    """The exponential above the diagonal, of which one matrix is kept."""
-
-    @staticmethod
-    def forward(ctx, links: Tensor, real: Tensor):
-        # Without what is below before the exponential, too: of large negative numbers it is slow.
-        probs = links.triu(1).exp_().triu_(1).masked_fill_(~real, 0.0)
-        ctx.save_for_backward(probs)
-        return probs
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        (probs,) = ctx.saved_tensors
-        return grad * probs, None
-
-
-def _transitions(links: Tensor, output_mask: Tensor) -> Tensor:
-    """(B, L, L) log-probabilities to probabilities; only those forward, between real vertices."""
-    return _Transitions.apply(links, output_mask.unsqueeze(2) & output_mask.unsqueeze(1))
-
-
-def _checked_links(links: Tensor, output_mask: Tensor):
-    batch, slots = output_mask.shape
-    if tuple(links.shape) != (batch, slots, slots):
-        raise ValueError(
-            f"links must have shape (B, L, L) = {(batch, slots, slots)}, not {tuple(links.shape)}"
-        )
 
 
 class _Passing(torch.autograd.Function):
@@ -97,8 +66,8 @@ def passing_probabilities(links: Tensor, output_mask: Tensor) -> Tensor:
     >>> passing_probabilities(links, torch.ones(1, 3).bool()).tolist()
     [[1.0, 0.5, 1.0]]
     """
-    _checked_links(links, output_mask)
-    return _passing(_transitions(links, output_mask))
+    check_links(links, output_mask)
+    return _passing(transitions_of(links, output_mask))
 
 
 def dag_ngram_log_probs(
@@ -136,12 +105,12 @@ def dag_ngram_log_probs(
     [[0.25, 0.125]]
     """
     _, slots, length = checked(log_probs, targets, output_mask, output_mask.new_ones(targets.shape))
-    _checked_links(links, output_mask)
+    check_links(links, output_mask)
     orders = [n for n in orders if n <= min(slots, length)]
     if not orders:
         return
     log_probs = working(log_probs, orders)
-    transitions = _transitions(links.to(log_probs.dtype), output_mask)
+    transitions = transitions_of(links.to(log_probs.dtype), output_mask)
     passed = floored_log(_passing(transitions)).unsqueeze(2)
     if 1 in orders:
         yield NGramLogProbs(1, log_probs + passed, output_mask)
@@ -233,7 +202,7 @@ def eisl_dag_log_prob_terms(
     4.0
     """
     checked(log_probs, targets, output_mask, target_mask)
-    _checked_links(links, output_mask)
+    check_links(links, output_mask)
     return terms_over_sentences(
         dag_ngram_log_probs,
         [log_probs, links],
@@ -243,94 +212,6 @@ def eisl_dag_log_prob_terms(
         options=options,
         **matching,
     )
-
-
-class _Graph(NamedTuple):
-    """What the programmes over paths need, without anything infinite."""
-
-    said: Tensor
-    """(B, L, S) log-probabilities of tokens at vertices."""
-    links: Tensor
-    """(B, L, L) of transitions."""
-    last: Tensor
-    """(B, 1) the last real vertex; 0 where there is none."""
-
-
-def _graph(log_probs: Tensor, links: Tensor, output_mask: Tensor) -> _Graph:
-    _checked_links(links, output_mask)
-    both = output_mask.unsqueeze(2) & output_mask.unsqueeze(1)
-    forward = torch.ones_like(both).triu(1)
-    links = links.to(log_probs.dtype).clamp(min=_LOW).masked_fill(~(both & forward), _LOW)
-    last = (output_mask.sum(1, keepdim=True) - 1).clamp(min=0)
-    return _Graph(log_probs.clamp(min=_LOW), links, last)
-
-
-def dag_log_likelihood(
-    log_probs: Tensor, links: Tensor, *, output_mask: Tensor, target_mask: Tensor
-) -> Tensor:
-    """(B,) log-likelihood of each target in nats: the sum over all paths with a vertex for each of
-    its tokens, token by token and in the log domain.
-
-    Args:
-        log_probs: (B, L, S) log-probability in nats of target token s at vertex t, float32 or
-            float64.
-        links: (B, L, L) as of :func:`passing_probabilities`; minus infinity is allowed.
-        output_mask: (B, L) bool; real vertices come first.
-        target_mask: (B, S) bool; real tokens come first.
-
-    Returns:
-        Minus infinity, without gradient, where there is no such path; a zero of the graph for a
-        target without tokens. Work and memory grow as L L S.
-
-    >>> links = torch.tensor([[[0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]]]).log()
-    >>> log_probs, mask = torch.full((1, 3, 2), 0.5).log(), torch.ones(1, 3).bool()
-    >>> dag_log_likelihood(log_probs, links, output_mask=mask, target_mask=mask[:, :2]).exp().item()
-    0.125
-    """
-    zero = log_probs[:, :0].sum((1, 2)) + links[:, :0].sum((1, 2)).to(log_probs.dtype)
-    if log_probs.size(1) == 0 or log_probs.size(2) == 0:
-        return torch.where(target_mask.any(1), -torch.inf, zero)
-    graph = _graph(log_probs, links, output_mask)
-    started = torch.full_like(graph.said[:, :, 0], _LOW)
-    started[:, 0] = 0.0
-    paths = started + graph.said[:, :, 0]
-    for s in range(1, log_probs.size(2)):
-        onward = (paths.unsqueeze(2) + graph.links).logsumexp(1) + graph.said[:, :, s]
-        paths = torch.where(target_mask[:, s : s + 1], onward, paths)
-    total = paths.gather(1, graph.last).squeeze(1)
-    total = torch.where((total > _LOW / 2) & output_mask.any(1), total, -torch.inf)
-    return torch.where(target_mask.any(1), total, zero)
-
-
-@torch.no_grad()
-def dag_best_alignment(
-    log_probs: Tensor, links: Tensor, *, output_mask: Tensor, target_mask: Tensor
-) -> Tensor:
-    """(B, S) int64: the vertex that says each target token on the most likely path; -1 for what is
-    no token, and everywhere where there is no such path.
-
-    Shapes as of :func:`dag_log_likelihood`.
-    """
-    batch, slots, length = log_probs.shape
-    missing = torch.full((batch, length), -1, dtype=torch.long, device=log_probs.device)
-    if slots == 0 or length == 0:
-        return missing
-    graph = _graph(log_probs, links, output_mask)
-    best = torch.full_like(graph.said[:, :, 0], _LOW)
-    best[:, 0] = graph.said[:, 0, 0]
-    moves = []
-    for s in range(1, length):
-        value, move = (best.unsqueeze(2) + graph.links).max(1)
-        real = target_mask[:, s : s + 1]
-        best = torch.where(real, value + graph.said[:, :, s], best)
-        moves.append(move)
-    vertex, found = graph.last, [graph.last]
-    possible = best.gather(1, vertex) > _LOW / 2
-    for s in reversed(range(1, length)):
-        vertex = torch.where(target_mask[:, s : s + 1], moves[s - 1].gather(1, vertex), vertex)
-        found.append(vertex)
-    real = target_mask & possible & output_mask.any(1, keepdim=True)
-    return torch.where(real, torch.cat(found[::-1], 1), missing)
 
 
 def dag_expected_ngrams(links: Tensor, output_mask: Tensor, n: int = 1) -> Tensor:
@@ -343,8 +224,8 @@ def dag_expected_ngrams(links: Tensor, output_mask: Tensor, n: int = 1) -> Tenso
     >>> [dag_expected_ngrams(links, mask, n).item() for n in (1, 2, 3)]
     [2.5, 1.5, 0.5]
     """
-    _checked_links(links, output_mask)
-    transitions = _transitions(links, output_mask)
+    check_links(links, output_mask)
+    transitions = transitions_of(links, output_mask)
     behind = output_mask.to(links.dtype).unsqueeze(2)
     for _ in range(n - 1):
         behind = torch.bmm(transitions, behind)

@@ -18,6 +18,7 @@ from .latent import (
     ctc_outputs,
     dag_eisl_loss,
     dag_likelihood,
+    dag_log_likelihood,
     dag_paths,
 )
 from .loss_truncation import kept_sentences
@@ -38,6 +39,7 @@ __all__ = [
     "ctc_outputs",
     "dag_eisl_loss",
     "dag_likelihood",
+    "dag_log_likelihood",
     "dag_paths",
     "eisl_loss",
     "exact_autoregressive_eisl",

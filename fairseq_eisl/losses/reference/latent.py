@@ -138,3 +138,14 @@ def dag_likelihood(logits: Tensor, links: Tensor, target: List[int]) -> Tensor:
                 chance = chance * probs[vertex][word]
             total = total + chance
     return total.double()
+
+
+def dag_log_likelihood(log_probs: Tensor, links: Tensor) -> Tensor:
+    """The logarithm of the same for more vertices than can be enumerated, from (L, S)
+    log-probabilities of the target's tokens: token by token, in the log domain."""
+    never = torch.full((len(links),), -1e30, dtype=torch.float64)
+    ways = links.double().clamp(min=-1e30)
+    paths = torch.cat([log_probs[:1, 0].double(), never[1:]])
+    for s in range(1, log_probs.size(1)):
+        paths = (paths.unsqueeze(1) + ways).logsumexp(0) + log_probs[:, s].double()
+    return paths[-1]
