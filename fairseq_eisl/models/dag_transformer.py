@@ -21,11 +21,16 @@ class Transitions(nn.Module):
     Args:
         width: of the features, and of their positions.
         heads: how many; ``width`` is a multiple of it.
+        jumps: up to which number of vertices that it goes on each head has a score of its own, one
+            for all that is farther; 0 for none.
+        usual: the number of vertices that these scores begin by preferring.
     """
 
-    def __init__(self, width: int, heads: int):
+    def __init__(self, width: int, heads: int, jumps: int = 0, usual: int = 1):
         super().__init__()
         self.heads = heads
+        scores = -(torch.arange(1.0, jumps + 1) - usual).abs() / usual
+        self.jump = nn.Parameter(scores.repeat(heads, 1)) if jumps else None
         self.query, self.key = nn.Linear(2 * width, width), nn.Linear(2 * width, width)
         self.gate = nn.Linear(2 * width, heads)
 
@@ -36,14 +41,19 @@ class Transitions(nn.Module):
         batch, slots, width = features.shape
         shape = batch, slots, self.heads, width // self.heads
         # Before the product, which half precision could not hold.
-        query = self.query(both).view(shape) / math.sqrt(shape[3])
-        scores = torch.einsum("bthc,buhc->btuh", query, self.key(both).view(shape)).float()
+        query = (self.query(both).view(shape) / math.sqrt(shape[3])).transpose(1, 2)
+        key = self.key(both).view(shape).transpose(1, 2)
+        scores = torch.matmul(query, key.transpose(2, 3)).float()  # (B, H, L, L)
         allowed = real.unsqueeze(2) & real.unsqueeze(1)
         allowed = allowed & torch.ones_like(allowed).triu(1)
+        if self.jump is not None:
+            place = torch.arange(slots, device=scores.device)
+            further = (place - place.unsqueeze(1)).clamp(1, self.jump.size(1))
+            scores = scores + self.jump.float()[:, further - 1]
         # The last vertex has no way on: finite numbers there, so that no gradient is NaN.
-        scores = scores.masked_fill(~allowed.unsqueeze(3), -1e9).log_softmax(2)
-        gates = self.gate(both).float().log_softmax(2).unsqueeze(2)
-        return (scores + gates).logsumexp(3).masked_fill(~allowed, -torch.inf)
+        scores = scores.masked_fill(~allowed.unsqueeze(1), -1e9).log_softmax(3)
+        gates = self.gate(both).float().log_softmax(2).transpose(1, 2).unsqueeze(3)
+        return (scores + gates).logsumexp(1).masked_fill(~allowed, -torch.inf)
 
 
 class DAGTransformerDecoder(LatentAlignmentDecoder):
@@ -55,8 +65,14 @@ class DAGTransformerDecoder(LatentAlignmentDecoder):
             raise ValueError(
                 "--no-token-positional-embeddings: transitions of --arch dag_transformer need them"
             )
+        jumps = getattr(args, "jump_scores", 0)  # not there in older checkpoints
+        if jumps < 0:
+            raise ValueError(f"--jump-scores must be 0 or more, not {jumps}")
         self.transitions = Transitions(
-            self.output_projection.weight.size(1), args.decoder_attention_heads
+            self.output_projection.weight.size(1),
+            args.decoder_attention_heads,
+            jumps,
+            args.upsample_scale,
         )
 
     def written(self, slots, encoder_out):
@@ -84,6 +100,12 @@ class DAGTransformerModel(LatentAlignmentModel):
             "--src-embedding-copy",
             action="store_true",
             help="copy encoder word embeddings as the initial input of the decoder",
+        )
+        parser.add_argument(
+            "--jump-scores",
+            type=int,
+            help="up to which number of vertices a transition has a learned score of how far it "
+            "goes, which begins by preferring --upsample-scale; 0, as published, for none",
         )
 
     @classmethod
@@ -127,4 +149,5 @@ def base_architecture(args):
     """Base size, four vertices a source token."""
     args.upsample_scale = getattr(args, "upsample_scale", 4)
     args.glancing_ratio = getattr(args, "glancing_ratio", "0")
+    args.jump_scores = getattr(args, "jump_scores", 0)
     nonautoregressive_transformer.base_architecture(args)

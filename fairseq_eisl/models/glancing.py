@@ -53,7 +53,7 @@ def parsed_ratio(text: str) -> Ratio:
 
 
 def glance(
-    shown: Tensor, expected: Tensor, words: Tensor, written: Tensor, ratio: float, draws: Tensor
+    shown: Tensor, expected: Tensor, words: Tensor, wrong: Tensor, ratio: float, draws: Tensor
 ) -> Tensor:
     """The decoder's input with some words in their slots.
 
@@ -61,16 +61,16 @@ def glance(
         shown: (B, L) int64, the input so far.
         expected: (B, L) int64, what the best alignment has each slot say.
         words: (B, L) bool, the slots that it has say a word.
-        written: (B, L) int64, what the first pass says there.
+        wrong: (B, L) bool, the slots that say something else in the first pass.
         ratio: of the number of mistakes among those slots, rounded, halves up.
         draws: (B, L) random numbers; the slots with the smallest ones are shown.
 
     >>> shown, words = torch.zeros(1, 4).long(), torch.tensor([[True, True, True, False]])
-    >>> expected, written = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[5, 9, 9, 9]])
-    >>> glance(shown, expected, words, written, 0.5, torch.tensor([[0.3, 0.1, 0.2, 0.0]])).tolist()
+    >>> expected, wrong = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[False, True, True, True]])
+    >>> glance(shown, expected, words, wrong, 0.5, torch.tensor([[0.3, 0.1, 0.2, 0.0]])).tolist()
     [[0, 6, 0, 0]]
     """
-    mistakes = (words & written.ne(expected)).sum(1, keepdim=True)
+    mistakes = (words & wrong).sum(1, keepdim=True)
     count = (mistakes * ratio + 0.5).floor()
     rank = draws.masked_fill(~words, 2.0).argsort(1).argsort(1)
     return torch.where(words & (rank < count), expected, shown)

@@ -7,10 +7,12 @@ Transformer from CMLM, any of them with the encoder of an autoregressive teacher
 
 import logging
 import os
-from typing import List
+from typing import Dict, List
 
 import torch
 from fairseq.models.nat import NACRFTransformerModel
+from fairseq.modules import LearnedPositionalEmbedding
+from torch import Tensor
 
 from ..common.unreadable import why_unreadable
 
@@ -45,6 +47,7 @@ def load_initial_weights(model: torch.nn.Module, path: str) -> List[str]:
     fresh = [name for name in names if name not in shared]
     if len(fresh) == len(names):
         raise ValueError(f"--init-weights {path}: no parameter has a name of this model's")
+    stretch_positions(model, shared, slots_a_token(model) / slots_a_token(_model_of(state)))
     model.load_state_dict(shared, strict=False)
     unused = sorted(theirs.keys() - ours.keys())
     logger.info(
@@ -52,6 +55,36 @@ def load_initial_weights(model: torch.nn.Module, path: str) -> List[str]:
         f"not there: {', '.join(fresh) or 'none'}; not used: {', '.join(unused) or 'none'}"
     )
     return fresh
+
+
+def slots_a_token(model) -> float:
+    """How many slots of the decoder a token has; ``model`` has the flag, or is the flags."""
+    return float(getattr(model, "upsample_scale", None) or 1)
+
+
+def _model_of(state):
+    """The flags of the model in a checkpoint, or None."""
+    return (state.get("cfg") or {}).get("model") or state.get("args")
+
+
+def stretch_positions(model: torch.nn.Module, shared: Dict[str, Tensor], factor: float):
+    """Let a decoder with ``factor`` times as many slots begin with the positions of its words.
+
+    Learned positions of a vanilla NAT are those of words, slot t of a decoder with k slots a token
+    is near word t / k: what lies between two words has what lies between their positions. Those
+    behind the longest sentence, which nothing has trained, are not met then, either.
+    """
+    name, decoder = "decoder.embed_positions.weight", getattr(model, "decoder", None)
+    positions = getattr(decoder, "embed_positions", None)
+    if factor == 1 or name not in shared or not isinstance(positions, LearnedPositionalEmbedding):
+        return
+    first = positions.padding_idx + 1
+    table = shared[name][first:]
+    at = (torch.arange(len(table)) / factor).clamp(max=len(table) - 1)
+    low = at.long()
+    high = (low + 1).clamp(max=len(table) - 1)
+    table = torch.lerp(table[low], table[high], (at - low).unsqueeze(1).to(table.dtype))
+    shared[name] = torch.cat([shared[name][:first], table])
 
 
 def level_transitions(model: torch.nn.Module):

@@ -1,5 +1,8 @@
 """Models with latent alignments: slots, glancing, what begins with vanilla NAT, decoding."""
 
+import math
+from argparse import Namespace
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -90,7 +93,7 @@ def test_the_start_symbol_needs_no_slot_of_ctc(build):
 @pytest.mark.parametrize(
     "arch, fresh",
     [
-        ("ctc_transformer", ["decoder.embed_blank.weight"]),
+        ("ctc_transformer", ["decoder.embed_blank.weight", "decoder.blank_bias"]),
         (
             "dag_transformer",
             [f"decoder.transitions.{n}.{p}" for n in ("gate", "key", "query")
@@ -107,6 +110,56 @@ def test_training_begins_with_vanilla_nat(toy, build, tmp_path, arch, fresh):
     assert sorted(load_initial_weights(made.model, str(path))) == sorted(fresh)
 
 
+@each_arch
+def test_positions_of_words_become_those_of_their_slots(toy, build, tmp_path, arch):
+    """Slot t of three for each token is near word t / 3; another model of three keeps its own."""
+    path = tmp_path / "nat.pt"
+    nat = toy_corpus.setup(toy.bin, arch="nonautoregressive_transformer", seed=1).model
+    torch.save({"model": nat.state_dict()}, path)
+    made = build(arch, "--upsample-scale", "3", "--init-weights", str(path), scale=1.0)
+    first = nat.pad + 1
+    words = nat.decoder.embed_positions.weight[first:]
+    slots = made.model.decoder.embed_positions.weight[first:]
+    assert torch.allclose(slots[:7:3], words[:3]) and torch.equal(slots[0], words[0])
+    assert torch.allclose(slots[4], (2 * words[1] + words[2]) / 3, atol=1e-6)
+    assert torch.equal(
+        made.model.encoder.embed_positions.weight, nat.encoder.embed_positions.weight
+    )
+    again = {"model": made.model.state_dict(), "cfg": {"model": Namespace(upsample_scale=3)}}
+    torch.save(again, path)
+    other = build(arch, "--upsample-scale", "3", "--init-weights", str(path), scale=1.0)
+    assert torch.equal(other.model.decoder.embed_positions.weight[first:], slots)
+
+
+def test_the_blank_is_likely_enough_to_be_learnt(build):
+    made = build("ctc_transformer", scale=1.0)
+    words = len(made.task.target_dictionary)
+    width = made.model.decoder.embed_blank.weight.size(1)
+    logits = made.model.decoder.output_layer(torch.zeros(1, 1, width))
+    blank = logits.softmax(2)[0, 0, words].item()
+    assert blank == pytest.approx(1 / (1 + math.exp(2)), rel=1e-4)
+    # A checkpoint from before has none, and says what it said.
+    state = {k: v for k, v in made.model.state_dict().items() if k != "decoder.blank_bias"}
+    made.model.load_state_dict(made.model.upgrade_state_dict(state) or state)
+    assert made.model.decoder.blank_bias.item() == 0
+
+
+def test_transitions_may_know_how_far_they_go(build):
+    """The usual distance is likeliest before anything is learnt, and each head learns its own."""
+    made = build("dag_transformer", "--upsample-scale", "3", "--jump-scores", "8", scale=1.0)
+    found = outputs(made, made.sample(SENTENCES))
+    links = found["links"][0]
+    assert links[0].argmax() == 3 and links[2].argmax() == 5
+    assert torch.allclose(links.exp().sum(1)[:4], torch.ones(4), atol=1e-5)
+    assert links[0, 9].isclose(links[0, 10], atol=0.2)  # farther than 8
+    links[0, 3].backward()
+    jump = made.model.decoder.transitions.jump
+    assert jump.size(1) == 8 and jump.grad[:, 2].all()
+    assert build("dag_transformer").model.decoder.transitions.jump is None
+    with pytest.raises(ValueError, match="--jump-scores must be 0 or more, not -1"):
+        build("dag_transformer", "--jump-scores", "-1")
+
+
 # -- glancing --------------------------------------------------------------------------------------
 
 
@@ -116,10 +169,11 @@ def test_as_many_words_are_shown_as_the_first_pass_is_wrong():
     words = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]]).bool()
     written = torch.tensor([[5, 0, 0, 0, 0], [5, 6, 0, 0, 0]])
     draws = torch.tensor([[0.1, 0.4, 0.2, 0.3, 0.0]] * 2)
-    found = glance(shown, expected, words, written, 0.5, draws)
+    wrong = written.ne(expected)
+    found = glance(shown, expected, words, wrong, 0.5, draws)
     assert found.tolist() == [[5, 0, 7, 0, 0], [0] * 5]  # 1.5 of 3 mistakes, rounded up; none
-    assert glance(shown, expected, words, written, 1.0, draws)[0].tolist() == [5, 0, 7, 8, 0]
-    assert not glance(shown, expected, words, written, 0.0, draws).any()
+    assert glance(shown, expected, words, wrong, 1.0, draws)[0].tolist() == [5, 0, 7, 8, 0]
+    assert not glance(shown, expected, words, wrong, 0.0, draws).any()
 
 
 def test_the_ratio_falls():
