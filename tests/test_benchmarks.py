@@ -113,7 +113,7 @@ def run(script, monkeypatch, name, flags):
             "--repeats 1".split(), "nat_loss exact"),
         ("growth", ["--scale", "0.05", "--repeats", "1"], ""),
         ("latent", ["--sizes", "2x8x4x50", "--repeats", "1"],
-            "likelihood eisl shared likelihood_in_place eisl_in_place shared_in_place"),
+            "plain likelihood eisl shared likelihood_in_place eisl_in_place shared_in_place"),
         ("rivals", "--batch 2 --length 4 --vocabulary 40 --repeats 1".split(), "tailr axe"),
     ],
 )  # fmt: skip

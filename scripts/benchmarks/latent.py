@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""Time and memory of EISL over latent alignments, against those models' own likelihood, in one run.
+"""Time and memory of losses over latent alignments, against the plain likelihood, in one run.
 
     python scripts/benchmarks/latent.py --out rows.csv
     python scripts/benchmarks/latent.py --kinds paths --sizes 32x240x32x4000 --repeats 3
 
-For every size (B x L x S x V: sentences, slots, target tokens, symbols) loss and backward:
-  ctc    from logits: torch's ctc_loss behind a log-softmax, and EISL
-  dag    from logits and transitions: the programme over target tokens in plain torch, and EISL
-  paths  the same from log-probabilities of the target's tokens, which both make in one way, and
+For every size (B x L x S x V: sentences, slots, target tokens, symbols) loss and backward of
+"likelihood", that of --criterion ctc_loss or dag_loss, of "eisl", and of "plain", the likelihood as
+one writes it with torch alone:
+  ctc    from logits: plain is torch's ctc_loss behind a log-softmax
+  dag    from logits and transitions: plain is a logsumexp over transitions for each target token
+  paths  the same from log-probabilities of the target's tokens, which all make in one way, and
          transitions
-"shared" is what both begin and end with where that is the same: those log-probabilities and the
+"shared" is what all begin and end with where that is the same: those log-probabilities and the
 gradient of the logits, which no loss can do without. "..._in_place" writes this gradient into the
 logits' own memory, as the criterions do where nobody else needs them (torch's ctc_loss cannot).
 Systems take turns; medians. Peaks of memory are above the inputs, each system in a process of its
-own (on Linux). The last columns are ratios to the likelihood; of what is in place to the likelihood
-in place, where there is one.
+own (on Linux). The last columns are ratios to plain and to the likelihood; of what is in place to
+these in place, where they can be.
 """
 
 import argparse
@@ -36,6 +38,7 @@ from common import (
     seconds_of,
     taking_turns,
 )
+from torch.nn import functional as F
 
 from fairseq_eisl.losses import EISLOptions, token_log_probs
 from fairseq_eisl.losses.latent import (
@@ -54,13 +57,24 @@ SIZES = {
 }
 IN_PLACE = "_in_place"
 SYSTEMS = {
-    "ctc": ("likelihood", "eisl", "eisl_in_place"),
+    "ctc": ("plain", "likelihood", "eisl", "likelihood_in_place", "eisl_in_place"),
     "dag": (
-        *("likelihood", "eisl", "shared"),
-        *("likelihood_in_place", "eisl_in_place", "shared_in_place"),
+        *("plain", "likelihood", "eisl", "shared"),
+        *("plain_in_place", "likelihood_in_place", "eisl_in_place", "shared_in_place"),
     ),
-    "paths": ("likelihood", "eisl"),
+    "paths": ("plain", "likelihood", "eisl"),
 }
+
+
+def plain_dag_log_likelihood(log_probs, links):
+    """(B,) of (B, L, S) log-probabilities of target tokens and (B, L, L) of transitions, all real:
+    token by token in the log domain."""
+    links = links.clamp(min=-1e30)
+    paths = torch.full_like(log_probs[:, :, 0], -1e30)
+    paths = torch.cat([log_probs[:, :1, 0], paths[:, 1:]], 1)
+    for s in range(1, log_probs.size(2)):
+        paths = (paths.unsqueeze(2) + links).logsumexp(1) + log_probs[:, :, s]
+    return paths[:, -1]
 
 
 class Work:
@@ -90,9 +104,21 @@ class Work:
         """The sum over sentences of the NLL."""
         logits, *links = self.leaves
         if self.kind == "ctc":
-            return -ctc_log_likelihood(logits, self.targets, self.blank, **self.masks).sum()
+            rest = {**self.masks, "in_place": in_place}
+            return -ctc_log_likelihood(logits, self.targets, self.blank, **rest).sum()
         found = logits if self.kind == "paths" else self.log_probs(in_place)
         return -dag_log_likelihood(found, *links, **self.masks).sum()
+
+    def plain(self, in_place):
+        """The same, with torch alone."""
+        logits, *links = self.leaves
+        if self.kind == "ctc":
+            slots, lengths = (mask.sum(1) for mask in self.masks.values())
+            log_probs = logits.float().log_softmax(2).transpose(0, 1)
+            given = {"blank": self.blank, "reduction": "sum"}
+            return F.ctc_loss(log_probs, self.targets, slots, lengths, **given)
+        found = logits if self.kind == "paths" else self.log_probs(in_place)
+        return -plain_dag_log_likelihood(found, *links).sum()
 
     def log_probs(self, in_place):
         """(B, L, S) of the target's tokens."""
@@ -172,11 +198,12 @@ def rows_of(kind, size, args):
         rows.append(row)
     by_system = {row["system"]: row for row in rows}
     for row in rows:
-        beside = by_system["likelihood"]
-        if row["system"].endswith(IN_PLACE):
-            beside = by_system.get("likelihood" + IN_PLACE, beside)
-        row["time_to_likelihood"] = row["total_ms"] / beside["total_ms"]
-        row["memory_to_likelihood"] = row["peak_bytes"] / max(1, beside["peak_bytes"])
+        for name in ("plain", "likelihood"):
+            beside = by_system[name]
+            if row["system"].endswith(IN_PLACE):
+                beside = by_system.get(name + IN_PLACE, beside)
+            row[f"time_to_{name}"] = row["total_ms"] / beside["total_ms"]
+            row[f"memory_to_{name}"] = row["peak_bytes"] / max(1, beside["peak_bytes"])
     return rows
 
 
@@ -219,7 +246,7 @@ def main():
                 rounded = {k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()}
                 rows.append({**rounded, **settings})
     shown = ["kind", "system", "size", "total_ms", "peak_bytes"]
-    shown += ["time_to_likelihood", "memory_to_likelihood"]
+    shown += ["time_to_plain", "memory_to_plain", "time_to_likelihood", "memory_to_likelihood"]
     report(rows, shown, args.out)
 
 
