@@ -13,7 +13,7 @@ NO_CEILING = ["train.ceiling=null", "tune.ceiling=null"]
 @pytest.mark.parametrize(
     "config, rows, trials, overrides",
     [
-        ("multi30k/noise_small", "multi30k_noise_small", 20, ["noise=blank:0.35", *NO_CEILING]),
+        ("multi30k/noise_small", "multi30k_noise_small", 25, ["noise=synthetic:4", *NO_CEILING]),
         ("multi30k/rivals_small", "multi30k_rivals", 20, ["noise=shuffle:6", *NO_CEILING]),
         ("nat/rivals_small", "nat_rivals", 20, []),
         ("nat/nat_small", "nat_onepass", 8, []),
