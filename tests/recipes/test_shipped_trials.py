@@ -18,6 +18,7 @@ NO_CEILING = ["train.ceiling=null", "tune.ceiling=null"]
         ("nat/rivals_small", "nat_rivals", 20, []),
         ("nat/nat_small", "nat_onepass", 8, []),
         ("nat/cmlm_small", "nat_onepass", 8, []),
+        ("nat/inat_small", "nat_onepass", 8, []),
         ("nat/nacrf_small", "nat_onepass", 8, []),
     ],
 )
