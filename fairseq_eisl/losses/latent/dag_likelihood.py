@@ -109,13 +109,14 @@ class _LogLikelihood(torch.autograd.Function):
             paths[:, s] = here
         ended = here.gather(1, last).squeeze(1)
         total = (total + ended.log()).masked_fill(~output_mask.any(1), -torch.inf)
-        ctx.save_for_backward(log_probs, links, go, said, paths, last, target_mask)
         # What is as unlikely as an impossible word is impossible; a NaN stays one.
-        return torch.where(total <= _LOW / 2, -torch.inf, total).to(log_probs.dtype)
+        never = total <= _LOW / 2
+        ctx.save_for_backward(log_probs, links, go, said, paths, last, target_mask, never)
+        return total.masked_fill(never, -torch.inf).to(log_probs.dtype)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        log_probs, links, go, said, paths, last, target_mask = ctx.saved_tensors
+        log_probs, links, go, said, paths, last, target_mask, never = ctx.saved_tensors
         # How likely the rest of the target is from each vertex on, over the largest; every path
         # says each token at one vertex, and goes to it from one, which is what sums are divided by.
         rest = torch.zeros_like(said[:, 0]).scatter_(1, last, 1.0)
@@ -132,7 +133,7 @@ class _LogLikelihood(torch.autograd.Function):
             rest = torch.where(real, before, rest)
         for_said[:, 0] = _shares(paths[:, 0] * rest)
         for_links = torch.bmm(paths[:, :-1].transpose(1, 2), onward[:, 1:]).mul_(go)
-        grad = grad.double().view(-1, 1, 1)
+        grad = grad.double().masked_fill(never, 0.0).view(-1, 1, 1)
         first = (for_said.transpose(1, 2) * grad).to(log_probs.dtype)
         second = (for_links * grad).to(links.dtype)
         name, inputs = "dag_log_likelihood", (log_probs, links)

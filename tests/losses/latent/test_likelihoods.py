@@ -76,6 +76,21 @@ def test_ways_that_end_too_soon_do_not_hide_the_others():
     assert found[0].sum().item() == pytest.approx(4) and found[1].sum().item() == pytest.approx(3)
 
 
+@pytest.mark.parametrize("place", ["word", "way"])
+def test_what_is_impossible_has_no_gradient(place):
+    """A word that no vertex can say; no way from the vertices before the last one to it."""
+    found = case((5, 4), (3, 2), seed=7)
+    said, links = dag_inputs(found)
+    if place == "word":
+        said[0, :, 1] = -torch.inf
+    else:
+        links[0, :, 4] = -torch.inf
+    value, *gradient = gradients(lambda *x: dag_log_likelihood(*x, **found.masks), said, links)
+    assert value.isinf().tolist() == [True, False]
+    for each in gradient:
+        assert not each[0].any() and each[1].any() and each.isfinite().all()
+
+
 def test_a_number_that_is_none_stays_one():
     found = case((5, 4), (3, 2), seed=3)
     said, links = dag_inputs(found)
