@@ -112,7 +112,8 @@ def test_vanilla_nat_is_what_training_may_begin_with(toy, tmp_path):
     flags = ["--init-weights", str(first / "checkpoint_last.pt"), "--max-update", "1", "--no-save"]
     flags += ["--criterion", "ctc_loss"]
     output = ok(train(toy.bin, tmp_path / "ctc", *flags, arch="ctc_transformer"))
-    assert re.search(r"not there: decoder.embed_blank.weight; not used: .*embed_length", output)
+    fresh = r"not there: decoder.blank_bias, decoder.embed_blank.weight"
+    assert re.search(rf"{fresh}; not used: .*embed_length", output)
 
 
 def test_a_loss_of_slots_ends_in_one_line_before_training(toy, tmp_path):

@@ -83,6 +83,7 @@ def test_eisl_and_likelihood_share_one_gradient_in_place(toy, monkeypatch, arch)
 
     def gradients(**options):
         made = setup(str(toy.bin), arch=arch, position_selection="softmax", **options)
+        made.model.double()  # in float32 two parts are rounded otherwise than their sum
         torch.manual_seed(1)
         made.criterion(made.model, made.sample(["w1 w2 w3", "w4 w1"]))[0].backward()
         return {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
