@@ -66,8 +66,6 @@ class DAGTransformerDecoder(LatentAlignmentDecoder):
                 "--no-token-positional-embeddings: transitions of --arch dag_transformer need them"
             )
         jumps = getattr(args, "jump_scores", 0)  # not there in older checkpoints
-        if jumps < 0:
-            raise ValueError(f"--jump-scores must be 0 or more, not {jumps}")
         self.transitions = Transitions(
             self.output_projection.weight.size(1),
             args.decoder_attention_heads,
@@ -107,6 +105,13 @@ class DAGTransformerModel(LatentAlignmentModel):
             help="up to which number of vertices a transition has a learned score of how far it "
             "goes, which begins by preferring --upsample-scale; 0, as published, for none",
         )
+
+    @classmethod
+    def check_flags(cls, args):
+        """And how far transitions are scored."""
+        super().check_flags(args)
+        if getattr(args, "jump_scores", 0) < 0:
+            raise ValueError(f"--jump-scores must be 0 or more, not {args.jump_scores}")
 
     @classmethod
     def build_decoder(cls, args, tgt_dict, embed_tokens):

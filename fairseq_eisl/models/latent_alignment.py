@@ -87,10 +87,21 @@ class LatentAlignmentModel(NATransformerModel):
             "the decoder in training: a number, or FROM:TO@UPDATES such as 0.5:0.1@200000",
         )
 
-    def __init__(self, args, encoder, decoder):
-        super().__init__(args, encoder, decoder)
+    @classmethod
+    def check_flags(cls, args):
+        """Raise ValueError, which names the flag; recipes ask it before anything trains."""
         if not args.upsample_scale >= 1:
             raise ValueError(f"--upsample-scale must be 1 or more, not {args.upsample_scale}")
+        parsed_ratio(args.glancing_ratio)
+
+    @classmethod
+    def build_model(cls, args, task):
+        """As stock, of flags that can be meant."""
+        cls.check_flags(args)
+        return super().build_model(args, task)
+
+    def __init__(self, args, encoder, decoder):
+        super().__init__(args, encoder, decoder)
         self.upsample_scale = args.upsample_scale
         self.glancing_ratio = parsed_ratio(args.glancing_ratio)
         self.num_updates = 0

@@ -117,12 +117,17 @@ def _namer(parser, words: List[str]) -> Callable[[str], str]:
 
 
 def _check_values(args):
-    """What this package checks only when task and criterion are made."""
+    """What this package checks only when task, model and criterion are made."""
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
     from ..noise import parse_noise
 
     if getattr(args, "target_noise", None) is not None:
         parse_noise(args.target_noise, flag="--target-noise")
     _asked(args, "check_flags", args)
+    model = ARCH_MODEL_REGISTRY.get(getattr(args, "arch", None))
+    if hasattr(model, "check_flags"):
+        model.check_flags(args)
 
 
 def _asked(args, question: str, *about):

@@ -81,6 +81,11 @@ LATER = [
     ("flags.eval-bleu=no", "true, false or null"),
     ("flags.target-nois=none", "no flag of this command; did you mean --target-noise"),
 ]
+LATENT = [
+    ("flags.upsample-scale=0", "--upsample-scale must be 1 or more, not 0"),
+    ("flags.glancing-ratio=2", "--glancing-ratio must be a number in"),
+    ("flags.jump-scores=-1", "--jump-scores must be 0 or more, not -1"),
+]
 OWN = [
     *("flags.save-dir=x", "flags.restore-file=x", f"{EISL}.finetune-from-model=x"),
     *("generate.path=x", "generate.gen-subset=valid", "generate.quiet=true"),
@@ -118,6 +123,11 @@ def test_a_best_checkpoint_that_no_epoch_writes_is_refused(capsys, quick_check):
         line = refused(capsys, SMOKE, *epochs, *settings)
         assert "no epoch up to --max-epoch 3" in line, line
     open_recipes(str(SMOKE), [[f"{CE}.validate-interval=4"]])  # saves by updates validate, too
+
+
+@pytest.mark.parametrize("flag, message", LATENT)
+def test_what_a_model_refuses_stops_before_what_it_begins_with_trains(capsys, flag, message):
+    assert message in refused(capsys, ROOT / "configs/nat/dag_small.yaml", f"train.ce.{flag}")
 
 
 @pytest.mark.parametrize("override", OWN)
