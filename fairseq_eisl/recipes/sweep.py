@@ -27,10 +27,12 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from ..common.run_files import UNTUNED
 from .cell_names import cell_names
+from .commands import build
 from .layers import lay
 from .run_folder import RECIPE
 from .runner import as_text
 from .schema import ROOT, RecipeError, as_override, load, parse
+from .stage_cache import StageCache
 from .typed import plain, typed
 from .yaml_text import Plain, read_yaml
 
@@ -220,7 +222,7 @@ def folder_of(sweep: DictConfig, runs: str) -> str:
 
 
 def is_done(sweep: DictConfig, cell: Cell, runs: str) -> bool:
-    """Whether a cell has rows, and of its present settings."""
+    """Whether a cell has rows, and of its present settings and text."""
     folder = os.path.join(folder_of(sweep, runs), cell.name)
     try:
         name = UNTUNED if sweep.tune else RECIPE
@@ -228,4 +230,19 @@ def is_done(sweep: DictConfig, cell: Cell, runs: str) -> bool:
             made_by = f.read()
     except FileNotFoundError:
         return False
-    return made_by == as_text(load(sweep.recipe, cell.overrides), sweep.trial_seed)
+    recipe = load(sweep.recipe, cell.overrides)
+    return made_by == as_text(recipe, sweep.trial_seed) and _has_present_text(folder, recipe, runs)
+
+
+def _has_present_text(folder: str, recipe: DictConfig, runs: str) -> bool:
+    """Whether a cell's first stage read what is in the files of the text now.
+
+    Its link says so, even where the stage itself was deleted to save space.
+    """
+    first = build(recipe)[0]
+    link = os.path.join(folder, first.name)
+    if not os.path.islink(link):
+        return True
+    cache = StageCache(runs)
+    present = cache.path(first.name, cache.keys([first])[first.name])
+    return os.path.basename(os.readlink(link)) == os.path.basename(present)

@@ -1,12 +1,16 @@
 """A grid of cells as jobs of this machine."""
 
 import csv
+import os
 from types import SimpleNamespace
 
 import pytest
 
+from fairseq_eisl.recipes.commands import build
+from fairseq_eisl.recipes.run_folder import link_to
+from fairseq_eisl.recipes.runner import Runner, as_text
 from fairseq_eisl.recipes.schema import RecipeError, load
-from fairseq_eisl.recipes.sweep import cells, load_sweep
+from fairseq_eisl.recipes.sweep import cells, is_done, load_sweep
 from fairseq_eisl.recipes.sweep_jobs import executor_parameters
 from fairseq_eisl.recipes.sweep_results import draw, gather
 from tests.recipes.conftest import SMOKE, TINY, finish, recipes
@@ -102,6 +106,30 @@ def test_four_cells_one_of_which_fails_and_is_run_again_alone(write, tmp_path):
     code, output = finish(recipes(*arguments))
     assert code == 0 and "4 cells, 3 done before" in output, output
     assert output.count(": started ") == 1 and len(names("cells.csv")) == 4
+
+
+def test_a_cell_is_done_until_its_text_changes(write, tmp_path):
+    folder, runs = tmp_path / "corpus", tmp_path / "runs"
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        for side in ("de", "en"):
+            (folder / f"{split}.{side}").write_text("a b\n")
+    given = ["data.prepare=text", f"data.folder={folder}"]
+    path = write("s.yaml", f"name: s\nrecipe: {SMOKE}\noverrides: {given}\naxes: {{seed: [1]}}\n")
+    sweep = load_sweep(str(path))
+    (cell,) = cells(sweep)
+    assert not is_done(sweep, cell, str(runs))
+    recipe = load(sweep.recipe, cell.overrides)
+    runner = Runner(build(recipe), str(runs))
+    place = runs / "s" / cell.name
+    place.mkdir(parents=True)
+    (place / "recipe.yaml").write_text(as_text(recipe))
+    link_to(runner.path("prepare"), str(place / "prepare"))
+    assert is_done(sweep, cell, str(runs))
+    os.utime(folder / "train.de", (1, 1))
+    assert is_done(sweep, cell, str(runs))
+    (folder / "train.de").write_text("b a\n")
+    assert not is_done(sweep, cell, str(runs))
 
 
 def test_a_cell_with_several_ways_to_decode_has_a_score_of_each(tmp_path, monkeypatch, capsys):
