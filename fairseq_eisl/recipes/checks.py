@@ -301,6 +301,10 @@ def _check_tune(recipe: DictConfig):
             continue
         if trials.updates is not None and trials.updates < 1:
             yield f"{key}.updates", f"1 or more is needed, not {trials.updates}"
+        if trials.finalists < 1:
+            yield f"{key}.finalists", f"1 or more is needed, not {trials.finalists}"
+        if trials.finalists > 1 and recipe.train[name].system is None:
+            yield f"{key}.finalists", f"nothing decodes train.{name}: it has no system"
         if not trials.settings and not trials.decoding:
             yield f"{key}.settings", "settings to try are needed, e.g. {a: [lr=1e-4], b: []}"
         if trials.decoding and recipe.train[name].system is None:

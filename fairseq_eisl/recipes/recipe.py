@@ -153,6 +153,9 @@ class Trials:
 
     updates: Optional[int] = None
     """Of a trial; as many as the training has where there is none."""
+    finalists: int = 1
+    """So many of the best settings are trained whole and decoded, and the BLEU of the validation
+    set chooses one; with 1, the trial's score does."""
     settings: Dict[str, List[str]] = field(default_factory=dict)
     """flag=value for the training, by a name for them."""
     decoding: Dict[str, List[str]] = field(default_factory=dict)

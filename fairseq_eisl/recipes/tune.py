@@ -14,16 +14,17 @@ A recipe says which settings of a training are tried, and for how long:
 
 The rule: trials of one training begin at the same checkpoint, with the same seed and noise, and do
 as many updates; the one whose best validation has the highest score is chosen, the first of
-equals. Trainings are tuned one after the other, each from what was chosen for those before it, and
-then their decoding, by the BLEU of the validation set as the test set is decoded. Nothing but the
-validation set is looked at.
+equals. With ``finalists: 3`` the best three are trained whole and decoded, and the BLEU of the
+validation set, decoded as the test set is, decides. Trainings are tuned one after the other, each
+from what was chosen for those before it, and then their decoding, by the BLEU of the validation set
+as the test set is decoded. Nothing but the validation set is looked at.
 """
 
 import json
 import math
 import os
 from functools import partial
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from omegaconf import DictConfig
 
@@ -50,12 +51,24 @@ TRIALS = "trials"
 
 class Trial(NamedTuple):
     """Flags of a training, or of its decoding, that are tried under a name, as overrides of the
-    recipe."""
+    recipe. final: flags of a training once more, with the whole of it, decoded."""
 
     training: str
     setting: str
     flags: List[str]
     decodes: bool = False
+    final: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole training is decoded, and that scored."""
+        return self.decodes or self.final
+
+    @property
+    def shown(self) -> str:
+        """What is tried, for people."""
+        kind = ", decoding" if self.decodes else ", finalists" if self.final else ""
+        return self.training + kind
 
     def place(self) -> str:
         """Where the recipe says it."""
@@ -78,7 +91,7 @@ class Trial(NamedTuple):
 
 def _updates(recipe: DictConfig, trial: Trial) -> Optional[int]:
     """Of a trial, where they are not those of the whole training."""
-    return None if trial.decodes else recipe.tune[trial.training].updates
+    return None if trial.whole else recipe.tune[trial.training].updates
 
 
 def trials(recipe: DictConfig) -> List[List[Trial]]:
@@ -136,51 +149,82 @@ def choose(
     ``before``: rows of trials that were run elsewhere, and are not run again. ``jobs``: trials of
     one training at a time.
     """
-    before = TrialRows() if before is None else before
     gpus = check_trials(config, overrides)
     recipe = load(config, overrides)
     prepared = _prepared(recipe, runs, folder)
+    rounds = _Rounds(config, runs, folder, prepared, gpus, before or TrialRows(), jobs)
     found = Chosen([], [])
     for group in trials(recipe):
-        given = [*overrides, *found.overrides]
-        wanted = [_Wanted(trial, config, given, prepared, gpus) for trial in group]
-        name = group[0].training + (", decoding" if group[0].decodes else "")
-        said = {
-            each: f"tune: {name}, setting {number} of {len(group)}: {each.trial.setting}"
-            for number, each in enumerate(wanted, 1)
-        }
-        known = {each: row for each in wanted if (row := before.find(each.key))}
-        for each, row in known.items():
-            say(f"{said[each]}: {row['score']}, tried before (commit {row['commit']})")
-        todo = [each for each in wanted if each not in known]
-        opened = open_recipes(config, [each.overrides for each in todo]) if todo else []
-        attempts = {each: _Attempt(said[each], each, *one, runs) for each, one in zip(todo, opened)}
-        each_once([partial(attempt.run, folder) for attempt in attempts.values()], jobs)
-        rows = [
-            {**known[each], **each.known} if each in known else attempts[each].row()
-            for each in wanted
-        ]
-        index = best_of(rows, group[0].place().rpartition(".")[0])
-        best = group[index]
-        for trial, row in zip(group, rows):
-            row["chosen"] = "yes" if trial is best else ""
-        shown = ", ".join(f"{row['setting']} {row['score']}" for row in rows)
-        say(f"tune: {name}: {best.setting} is chosen ({rows[0]['metric']}: {shown})")
+        count = 1 if group[0].decodes else recipe.tune[group[0].training].finalists
+        best, rows = rounds.best(group, [*overrides, *found.overrides], count)
         found = Chosen([*found.overrides, *best.chosen()], [*found.rows, *rows])
     return found
 
 
-def best_of(rows: Sequence[Dict[str, str]], place: str) -> int:
-    """Index of the best score, the first of equals; what is no number is the worst.
+class _Rounds(NamedTuple):
+    """What trials of several rounds have in common; see ``choose``."""
+
+    config: str
+    runs: str
+    folder: str
+    prepared: str
+    gpus: int
+    before: TrialRows
+    jobs: int
+
+    def best(
+        self, group: Sequence[Trial], given: Sequence[str], count: int
+    ) -> Tuple[Trial, List[Dict[str, str]]]:
+        """The best trial of a group, and a row for each that was tried.
+
+        ``given``: overrides of all. ``count``: of those that go into another round, if several.
+        """
+        rows = self._tried(group, given)
+        best = [group[i] for i in ranking(rows, group[0].place().rpartition(".")[0])[:count]]
+        for trial, row in zip(group, rows):
+            row["chosen"] = ("yes" if len(best) == 1 else "finalist") if trial in best else ""
+        shown = ", ".join(f"{row['setting']} {row['score']}" for row in rows)
+        names = ", ".join(trial.setting for trial in best)
+        verb = "is chosen" if len(best) == 1 else "are finalists, which train whole"
+        say(f"tune: {group[0].shown}: {names} {verb} ({rows[0]['metric']}: {shown})")
+        if len(best) == 1:
+            return best[0], rows
+        final, more = self.best([trial._replace(final=True) for trial in best], given, 1)
+        return final, [*rows, *more]
+
+    def _tried(self, group: Sequence[Trial], given: Sequence[str]) -> List[Dict[str, str]]:
+        """Run what was not run before; a row a trial."""
+        wanted = [_Wanted(trial, self.config, given, self.prepared, self.gpus) for trial in group]
+        said = {
+            each: f"tune: {group[0].shown}, setting {number} of {len(group)}: {each.trial.setting}"
+            for number, each in enumerate(wanted, 1)
+        }
+        known = {each: row for each in wanted if (row := self.before.find(each.key))}
+        for each, row in known.items():
+            say(f"{said[each]}: {row['score']}, tried before (commit {row['commit']})")
+        todo = [each for each in wanted if each not in known]
+        opened = open_recipes(self.config, [each.overrides for each in todo]) if todo else []
+        attempts = {
+            each: _Attempt(said[each], each, *one, self.runs) for each, one in zip(todo, opened)
+        }
+        each_once([partial(attempt.run, self.folder) for attempt in attempts.values()], self.jobs)
+        return [
+            {**known[each], **each.known} if each in known else attempts[each].row()
+            for each in wanted
+        ]
+
+
+def ranking(rows: Sequence[Dict[str, str]], place: str) -> List[int]:
+    """Indices of the scores that are numbers, best first, the first of equals first.
 
     Raises RecipeError, which names the place in the recipe, where no score is a number.
     """
     signs = [-1 if row["better"] == "lower" else 1 for row in rows]
     scores = [sign * float(row["score"]) for sign, row in zip(signs, rows)]
-    ranked = [score if math.isfinite(score) else -math.inf for score in scores]
-    if max(ranked) == -math.inf:
+    numbers = [index for index, score in enumerate(scores) if math.isfinite(score)]
+    if not numbers:
         raise RecipeError(f"{place}: nothing to choose: no trial has a score that is a number")
-    return ranked.index(max(ranked))
+    return sorted(numbers, key=lambda index: -scores[index])
 
 
 class _Wanted:
@@ -210,12 +254,14 @@ class _Attempt:
     def run(self, folder: str):
         """Run what is not done."""
         say(self.said)
-        self.runner.run_stages(os.path.join(folder, TRIALS, self.last, self.trial.setting))
+        kind = "finalists" if self.trial.final else ""
+        place = os.path.join(folder, TRIALS, self.last, kind, self.trial.setting)
+        self.runner.run_stages(place)
 
     def row(self) -> Dict[str, str]:
         """What it has brought."""
         place = self.runner.path(self.last)
-        if self.trial.decodes:
+        if self.trial.whole:
             prepared = self.runner.path("prepare")
             reference = os.path.join(prepared, f"valid.{self.recipe.data.target}")
             found = _decoding_row(self.trial, place, reference)
@@ -236,7 +282,7 @@ def _prepared(recipe: DictConfig, runs: str, folder: str) -> str:
 
 def _stages_of(stages: Sequence[Stage], trial: Trial) -> List[Stage]:
     """Those that a trial needs; the last one is its own."""
-    if trial.decodes:
+    if trial.whole:
         stages = [*stages, _validation(stages, trial.training)]
         return _until(stages, stages[-1].name)
     return _until(stages, trial.training)
@@ -303,7 +349,7 @@ def _metric(recipe: DictConfig, trial: Trial) -> _Metric:
 def _known(recipe: DictConfig, trial: Trial) -> Dict[str, str]:
     """What the row of a trial has before it is run."""
     metric, higher = "validation BLEU, decoded", True
-    if not trial.decodes:
+    if not trial.whole:
         found = _metric(recipe, trial)
         metric, higher = f"validation {found.name}", found.higher
     return {

@@ -27,9 +27,11 @@ tune:
       fast: [lr=1e-2]
   eisl:
     updates: 2
+    finalists: 2
     settings:
       still: [lr=1e-12]
       as_still: [lr=1e-12, log-interval=7]
+      third: [lr=1e-12, log-interval=8]
     decoding:
       short: [max-len-b=1, max-len-a=0]
       plain: [lenpen=1.0]
@@ -55,15 +57,19 @@ def test_what_validation_says_is_run_and_told(tuned, write, tmp_path):
 
     tried = rows_of(out / "trials.csv")
     chosen = [row["setting"] for row in tried if row["chosen"]]
-    assert chosen[:2] == ["fast", "still"] and chosen[2] in ("short", "plain")
+    assert chosen[:-1] == ["fast", "still", "as_still", "still"]
+    assert [row["chosen"] for row in tried[2:]][:5] == ["finalist", "finalist", "", "yes", ""]
     decoded = tried[-2:]
-    assert {row["metric"] for row in decoded} == {"validation BLEU, decoded"}
+    assert [row["setting"] for row in decoded] == ["short", "plain"]
+    assert {row["metric"] for row in tried[-4:]} == {"validation BLEU, decoded"}
+    assert tried[-4]["score"] == tried[-3]["score"]  # the same training, under two names
+    assert any(row["score"] == tried[-4]["score"] for row in decoded)  # decoded as the recipe says
     best = max(decoded, key=lambda row: float(row["score"]))
     assert best["chosen"] or decoded[0]["score"] == decoded[1]["score"]
     by_name = {(row["training"], row["setting"]): row for row in tried}
     still, fast = by_name["ce", "still"], by_name["ce", "fast"]
     assert float(fast["score"]) < float(still["score"]) and fast["better"] == "lower"
-    assert [row["updates"] for row in tried[2:]] == ["2", "2", "", ""]
+    assert [row["updates"] for row in tried[2:]] == ["2", "2", "2", "", "", "", ""]
     assert {row["seed"] for row in tried} == {"1"}
 
     rows = rows_of(out / "rows.csv")
@@ -124,6 +130,8 @@ def test_a_training_is_tuned_after_the_one_it_starts_from(tuned):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("tune.eisl.finalists=0", "tune.eisl.finalists: 1 or more is needed, not 0"),
+        ("train.ce.system=null tune.ce.finalists=2", "finalists: nothing decodes train.ce"),
         ("tune.eisl.updates=0", "tune.eisl.updates: 1 or more is needed, not 0"),
         ("tune.ce.decoding.x=[beam 4]", "tune.ce.decoding.x: flag=value of the training"),
         ("train.ce.system=null tune.ce.decoding.a=[beam=4]", "nothing decodes train.ce"),
@@ -278,17 +286,17 @@ def test_a_file_that_holds_no_trials_is_named(text, message, tuned, write, tmp_p
 @pytest.mark.parametrize(
     ("better", "scores", "expected"),
     [
-        ("higher", ["nan", "1", "2", "2"], 2),
-        ("lower", ["nan", "3", "1", "inf"], 2),
-        ("higher", ["-3", "nan", "-4", "nan"], 0),
+        ("higher", ["nan", "1", "2", "2"], [2, 3, 1]),
+        ("lower", ["nan", "3", "1", "inf"], [2, 1]),
+        ("higher", ["-3", "nan", "-4", "nan"], [0, 2]),
     ],
 )
 def test_what_is_no_number_is_never_chosen(better, scores, expected):
     rows = [{"score": score, "better": better} for score in scores]
-    assert tune.best_of(rows, "tune.ce.settings") == expected
+    assert tune.ranking(rows, "tune.ce.settings") == expected
 
 
 def test_trials_without_any_score_are_an_error():
     rows = [{"score": "nan", "better": "lower"}] * 2
     with pytest.raises(RecipeError, match="tune.ce.settings: nothing to choose"):
-        tune.best_of(rows, "tune.ce.settings")
+        tune.ranking(rows, "tune.ce.settings")
