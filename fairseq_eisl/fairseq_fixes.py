@@ -5,6 +5,7 @@ longer needed.
 """
 
 import argparse
+import contextlib
 import functools
 import os
 import sys
@@ -20,6 +21,7 @@ def apply():
     """Apply every mend; safe to call twice. Runs when fairseq loads the plugin."""
     allow_checkpoint_classes()
     mend_crf_float()
+    mend_crf_precision()
     mend_token_blocks()
     mend_bart_beams()
     quieten_libnat()
@@ -77,6 +79,30 @@ def mend_crf_float():
         dynamic_crf_layer.np = types.SimpleNamespace(float=float)
 
 
+def mend_crf_precision():
+    """NAT-CRF's scores of whole sentences are sums over all their tokens, which half precision
+    (``--fp16``, ``--amp``) would hold to a quarter of a nat; they are in float32 here.
+
+    The scores of words that decoding gives back have the dtype of the model again.
+    """
+    from fairseq.modules.dynamic_crf_layer import DynamicCRF
+
+    if hasattr(DynamicCRF.forward, "__wrapped__"):
+        return
+    forward, decode = DynamicCRF.forward, DynamicCRF.forward_decoder
+
+    @functools.wraps(forward)
+    def precise_forward(self, emissions, *args, **kwargs):
+        return forward(self, emissions.float(), *args, **kwargs)
+
+    @functools.wraps(decode)
+    def precise_decoder(self, emissions, *args, **kwargs):
+        scores, tokens = decode(self, emissions.float(), *args, **kwargs)
+        return scores.type_as(emissions), tokens
+
+    DynamicCRF.forward, DynamicCRF.forward_decoder = precise_forward, precise_decoder
+
+
 def mend_token_blocks():
     """``np.compat`` is gone since numpy 2; text in blocks of one sentence still asks for it.
 
@@ -115,6 +141,12 @@ def join_launched_workers():
     fairseq takes the number of GPUs for the number of workers unless ``--distributed-world-size``
     says another: without it each worker would train for itself, all of them into one folder. With
     it, and without a GPU, it divides by their number.
+
+    And let a training within a job of SLURM, started once, use the GPUs of its machine, as it
+    does elsewhere: fairseq looks at the job's tasks first, even where no ``--distributed-port``
+    asks for several machines, and ends or waits for tasks that are none of this training; it
+    takes the port from the job's number, so that two trainings in one job would meet. What
+    ``srun`` starts as several tasks goes fairseq's way.
     """
     from fairseq.distributed import utils
 
@@ -134,10 +166,22 @@ def join_launched_workers():
                 cfg.distributed_no_spawn = True
                 cfg.device_id = 0
                 return
-        infer(cfg, force_distributed)
+        alone = int(os.environ.get("SLURM_STEP_NUM_TASKS") or 1) == 1
+        with _without_slurm(alone and not launched and cfg.distributed_port <= 0):
+            infer(cfg, force_distributed)
 
     infer_init_method.joins_launched_workers = True  # type: ignore[attr-defined]
     utils.infer_init_method = infer_init_method
+
+
+@contextlib.contextmanager
+def _without_slurm(hide: bool):
+    """Without the variables of a job of SLURM, where they are to be hidden."""
+    hidden = {name: os.environ.pop(name) for name in list(os.environ) if hide and "SLURM_" in name}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def trust_other_workers():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from fairseq_eisl import fairseq_fixes
 from tests.toy import ARCHS, LANGUAGES, ROOT, TRAINING, USER_DIR, run_cli, run_process, train
@@ -86,3 +87,56 @@ def test_without_the_mend_each_worker_trains_for_itself():
         alone = DistributedTrainingConfig(distributed_world_size=1, tpu=False)
         utils.infer_init_method(alone)
         assert alone.distributed_init_method is None
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        # A shell of salloc, and a batch script of four tasks that starts one training.
+        {"SLURM_JOB_NODELIST": "n1", "SLURM_JOB_ID": "7", "SLURM_NNODES": "1"},
+        {
+            **{"SLURM_JOB_NODELIST": "n1", "SLURM_JOB_ID": "7", "SLURM_NNODES": "1"},
+            **{"SLURM_NTASKS_PER_NODE": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"},
+        },
+    ],
+)
+def test_a_training_within_a_job_of_slurm_uses_the_gpus_of_its_machine(monkeypatch, tmp_path, job):
+    from fairseq.dataclass.configs import DistributedTrainingConfig
+    from fairseq.distributed import utils
+
+    fairseq_fixes.join_launched_workers()
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho n1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: None)
+    for name in [name for name in os.environ if "SLURM_" in name]:
+        monkeypatch.delenv(name)
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+
+    def inferred(infer):
+        given = {"distributed_world_size": 4, "distributed_port": -1, "tpu": False}
+        cfg = OmegaConf.structured(DistributedTrainingConfig(**given))
+        infer(cfg)
+        return cfg
+
+    # If this fails, the mend is no longer needed with this fairseq.
+    try:
+        assert inferred(utils.infer_init_method.__wrapped__).distributed_no_spawn
+    except TypeError as err:
+        assert "NoneType" in str(err)
+    found = [inferred(utils.infer_init_method) for _ in range(4)]
+    for cfg in found:
+        assert (cfg.distributed_world_size, cfg.distributed_rank) == (4, 0)
+        assert cfg.distributed_num_procs == 4 and not cfg.distributed_no_spawn
+    assert len({cfg.distributed_init_method for cfg in found}) > 1  # a port of its own each
+    assert os.environ["SLURM_JOB_ID"] == "7"
+
+    # Four tasks of srun are four workers of one training, which agree on the port.
+    tasks = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS_PER_NODE": "4", "SLURM_PROCID": "2"}
+    for name, value in {**tasks, "SLURM_LOCALID": "2"}.items():
+        monkeypatch.setenv(name, value)
+    ours, stock = map(inferred, (utils.infer_init_method, utils.infer_init_method.__wrapped__))
+    assert ours.distributed_no_spawn and ours.distributed_rank == 2
+    assert ours.distributed_init_method == stock.distributed_init_method

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..decoding.latent import ctc_ends, packed, path_of
 from ..losses.latent import ctc_log_prob_likelihood, dag_log_likelihood
+from ..losses.token_log_probs import best_tokens
 from . import nat_outputs
 from .averages import candidate_statistics
 from .nat_outputs import NATOutputs
@@ -75,12 +76,11 @@ def read(outputs: NATOutputs):
     """(B, T) the words that the slots say, and where there are some: CTC's most likely symbols
     merged, or the words of the path that lookahead finds."""
     words, real = outputs.words, outputs.output_mask()
-    scores, tokens = words.logits.max(2)
+    scores, tokens = best_tokens(words.logits)
     if words.blank is not None:
         said = ctc_ends(tokens, words.blank, real)
     else:
         assert words.links is not None
-        log_probs = scores.float() - words.logits.float().logsumexp(2)
-        said = path_of(words.links, log_probs, real)
+        said = path_of(words.links, scores, real)
     said = said & ~outputs.symbols.special(tokens) & tokens.ne(outputs.symbols.pad)
     return packed(tokens, said, fill=outputs.symbols.pad)

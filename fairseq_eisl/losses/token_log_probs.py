@@ -113,6 +113,35 @@ class _Gradient(torch.autograd.Function):
         refuse_second_derivative("token_log_probs")
 
 
+@torch.no_grad()
+def best_tokens(logits: Tensor) -> Tuple[Tensor, Tensor]:
+    """The most likely token at each output position; nothing of the size of the logits is made.
+
+    Args:
+        logits: (B, T, V), unnormalised, any floating dtype.
+
+    Returns:
+        (B, T) its log-probability in nats, float32 for half-precision logits, else the dtype of
+        the logits, and (B, T) int64 ids. Without gradient.
+
+    >>> scores, tokens = best_tokens(torch.tensor([[[0.0, 0.0], [0.0, 9.0]]]))
+    >>> round(scores[0, 0].item(), 4), tokens.tolist()
+    (-0.6931, [[0, 1]])
+    """
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    scores = logits.new_empty(logits.shape[:2], dtype=dtype)
+    tokens = logits.new_empty(logits.shape[:2], dtype=torch.long)
+
+    def work(block):
+        part = logits[block].to(dtype)
+        best, tokens[block] = part.max(2)
+        scores[block] = -(part - best.unsqueeze(2)).logsumexp(2)
+
+    with one_thread(not logits.is_cuda) as threads:
+        spread(work, list(_blocks(logits)), threads)
+    return scores, tokens
+
+
 # Operations that give another shape of the same memory, and those whose backward does not
 # need the new memory that they give: the products of a linear layer, its bias, copies, casts.
 _VIEWS = ("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Permute", "Unsqueeze", "Squeeze")

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from ..decoding.latent import ctc_ends
 from ..losses import token_log_probs
 from ..losses.latent import ctc_best_alignment
+from ..losses.token_log_probs import best_tokens
 from .latent_alignment import LatentAlignmentDecoder, LatentAlignmentModel, Written
 
 
@@ -90,7 +91,7 @@ class CTCTransformerModel(LatentAlignmentModel):
 
     def read(self, found: Written, search: str, length_penalty: float):
         """The most likely symbol of each slot; repeats are merged, then blanks dropped."""
-        scores, symbols = found.logits.float().log_softmax(2).max(2)
+        scores, symbols = best_tokens(found.logits)
         return symbols, scores, ctc_ends(symbols, self.decoder.blank, found.real)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..decoding.latent import path_of
 from ..losses import token_log_probs
 from ..losses.latent import dag_best_alignment
+from ..losses.token_log_probs import best_tokens
 from .latent_alignment import LatentAlignmentDecoder, LatentAlignmentModel, Written
 
 
@@ -144,7 +145,7 @@ class DAGTransformerModel(LatentAlignmentModel):
     def read(self, found: Written, search: str, length_penalty: float):
         """The most likely word of each vertex on the path that the search finds."""
         assert found.links is not None
-        scores, tokens = found.logits.float().log_softmax(2).max(2)
+        scores, tokens = best_tokens(found.logits)
         path = path_of(found.links, scores, found.real, search, length_penalty)
         return tokens, scores, path
 

@@ -260,7 +260,7 @@ def _sweep(args) -> int:
     every = [cell.overrides for cell in cells]
     for overrides in sweeps.of_trials(sweep, cells):
         every += tune.variations(sweep.recipe, overrides)
-    opened = open_recipes(sweep.recipe, every)
+    opened = open_recipes(sweep.recipe, every, here=args.cluster != "slurm")
     check_gpus([recipe for recipe, _ in opened], args.jobs, args.cluster == "slurm")
     if args.plan:
         for cell in cells:

@@ -21,11 +21,15 @@ Opened = Tuple[DictConfig, List[Stage]]
 
 
 def open_recipes(
-    config: str, variations: Sequence[Sequence[str]], tried: Sequence[Dict[str, str]] = ()
+    config: str,
+    variations: Sequence[Sequence[str]],
+    tried: Sequence[Dict[str, str]] = (),
+    here: bool = True,
 ) -> List[Opened]:
     """A recipe under several lists of overrides, checked, each with its stages.
 
     ``tried``: rows of the trials that chose some of the overrides (see ``tune``).
+    ``here``: whether this machine trains, which then must have the GPU that is asked for.
 
     Raises RecipeError, before anything has run.
     """
@@ -41,7 +45,7 @@ def open_recipes(
         raise RecipeError(f"{' '.join([config, *variations[number]])}: {where}: {message}")
     found = []
     for recipe in recipes:
-        if recipe.device == Device.cuda and not answer["gpus"]:
+        if here and recipe.device == Device.cuda and not answer["gpus"]:
             raise RecipeError(f"{config}: device: cuda, but torch finds no usable GPU here")
         found.append((recipe, build(recipe, answer["gpus"])))
     return found

@@ -90,6 +90,12 @@ class Runner:
         done = [stage for stage in self.stages if self._is_done(stage)]
         names = [stage.name + (" (done)" if stage in done else "") for stage in self.stages]
         say(f"{len(names)} stages, {len(done)} done: {', '.join(names)}; {threads()} thread(s)")
+        several = max((stage.workers for stage in self.stages), default=1)
+        if several > 1:
+            say(
+                f"trainings use {several} GPUs each, and batches are as many times as large as on "
+                "one (flags.distributed-world-size=1 for one, flags.update-freq for batches)"
+            )
         self.crew.work_together(lambda: self._work(folder, done), jobs)
 
     def _work(self, folder: str, before: Sequence[Stage]):

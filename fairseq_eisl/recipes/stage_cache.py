@@ -74,9 +74,14 @@ class StageCache:
         with open(f"{path}.lock", "a+", encoding="utf-8", errors="replace") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 yield None
                 return
+            except OSError as err:  # no other process would ever let go
+                raise RecipeError(
+                    f"{self.folder}: its file system has no file locks ({err.strerror}), which "
+                    "keep two runs from one stage; choose another folder (--runs)"
+                ) from err
             lock.truncate(0)
             now = time.strftime("%Y-%m-%d %H:%M:%S")
             lock.write(f"{os.getpid()}\n{socket.gethostname()}\n{now}\n")

@@ -1,5 +1,6 @@
 """Stages that are stopped, fail or have nothing to do, without fairseq."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 
 import pytest
 
+from fairseq_eisl.recipes import stage_cache
 from fairseq_eisl.recipes.placeholders import folder
 from fairseq_eisl.recipes.processes import stopping
 from fairseq_eisl.recipes.runner import Runner
@@ -102,6 +104,24 @@ def test_a_waiting_process_is_told_who_is_at_it(tmp_path):
         words = [sys.executable, "-c", code, str(tmp_path), store.path("a", "b")]
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert done.stdout.startswith(f"process {os.getpid()} on ") and "since 2" in done.stdout
+
+
+def test_a_file_system_without_locks_is_named_and_not_waited_for(tmp_path, monkeypatch):
+    def flock(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(stage_cache.fcntl, "flock", flock)
+    runner = Runner([Stage("one", (("true",),))], str(tmp_path / "runs"))
+    with pytest.raises(RecipeError, match="stages: its file system has no file locks.*--runs"):
+        runner.run_stages(str(tmp_path / "out"))
+
+
+def test_a_training_on_several_gpus_says_so(tmp_path, capsys):
+    stages = [Stage("one", (("true",),), workers=4), Stage("two", (("true",),))]
+    Runner(stages, str(tmp_path / "runs")).run_stages(str(tmp_path / "out"))
+    assert "trainings use 4 GPUs each, and batches are as many times" in capsys.readouterr().err
+    Runner(stages[1:], str(tmp_path / "runs")).run_stages(str(tmp_path / "out"))
+    assert "GPUs" not in capsys.readouterr().err
 
 
 def test_a_closed_pipe_and_missing_matplotlib(tmp_path, monkeypatch, capsys):

@@ -90,6 +90,7 @@ def distilled(recipe: DictConfig) -> Stage:
     word, files = script("distilled.py")
     pairs = folder(text) / f"train.{source}"
     made: List[Word] = ["python", word, "--log", folder("distil") / "train.out", "--source", pairs]
+    made += ["--target", folder(text) / f"train.{target}"]
     command: List[Word] = ["fairseq-preprocess", "-s", source, "-t", target]
     command += ["--trainpref", OUT / "text/train"]
     for split in ("valid", "test"):

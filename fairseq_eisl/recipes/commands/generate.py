@@ -40,7 +40,9 @@ def distillation(recipe: DictConfig, device: List[str]) -> Stage:
     pieces, since they are what is trained on (Kim and Rush, 2016)."""
     teacher = recipe.teacher
     task = {"task": training_flags(recipe, teacher).get("task")}
-    flags = ({"seed": recipe.seed}, EVERY, task, {"gen-subset": "train"}, recipe.teacher_generate)
+    # Pairs that are too long have not been trained on, either; ``distilled.py`` has them.
+    subset = {"gen-subset": "train", "skip-invalid-size-inputs-valid-test": True}
+    flags = ({"seed": recipe.seed}, EVERY, task, subset, recipe.teacher_generate)
     command, needs, reads = _command(folder(teacher) / "checkpoint_best.pt", device, *flags)
     needs = (*needs, teacher)
     return Stage("distil", (command,), needs, reads, stdout="train.out", gpus=recipe.gpus)
