@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from fairseq_eisl.recipes import sweep_jobs
 from fairseq_eisl.recipes.command import main
@@ -155,3 +156,14 @@ def test_too_few_parts_are_named_before_anything_runs(words, tmp_path, capsys, q
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("recipes: --jobs 3: gpus: 0;1 has 2 parts")
     assert not runs.exists()
+
+
+def test_cells_of_slurm_need_a_gpu_on_their_own_machines_alone(tmp_path, capsys, quick_check):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    words = ["sweep", str(SMOKE), "--axis", "seed=1,2", "device=cuda", "--plan"]
+    words += ["--runs", str(tmp_path)]
+    assert main(words) == 2
+    assert "device: cuda, but torch finds no usable GPU here" in capsys.readouterr().err
+    assert main([*words, "--cluster", "slurm"]) == 0
+    assert capsys.readouterr().out.count("device=cuda") == 2
