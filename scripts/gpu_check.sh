@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Everything that only a CUDA machine can tell, within 8 minutes: the CUDA tests (half precision
-# among them), the benchmarks at vocabularies of 32k and 50k and 6000 tokens, and a short run of
-# CE and EISL under --fp16 with half of the words repeated. A short table last, rows in --out.
+# Everything that only a CUDA machine can tell, within 10 minutes: the CUDA tests (half precision
+# among them), the benchmarks at vocabularies of 32k and 50k and 6000 tokens, a short run of CE and
+# EISL under --fp16 with half of the words repeated, and each kind of one-pass model under --fp16 from
+# its first update to its translations. A short table last, rows in --out.
 #   bash scripts/gpu_check.sh [--out DIR] [--wheels DIR] [--data DIR] [--cpu]
 #   --out DIR     default: runs/gpu_check
 #   --wheels DIR  no network: a folder of wheels that the environment's python installs from, into a
@@ -72,12 +73,32 @@ else
     step steps 60 "${STEPS[@]}" --batch 4 --length 8 --vocabulary 500 --repeats 1
     RECIPE=(configs/smoke/multi30k_repeat50.yaml train.ce.flags.max-epoch=1 train.eisl.flags.max-update=5)
 fi
-step run 190 python -m fairseq_eisl.recipes run "${RECIPE[@]}" name=gpu_check --runs "$OUT/runs" --out "$OUT/run"
+# One model of models that write in one pass, after vanilla NAT, whose training they share.
+one_pass() {
+    local model
+    for model in nacrf ctc dag; do
+        python -m fairseq_eisl.recipes run "configs/nat/${model}_small.yaml" "device=$DEVICE" \
+            data.prepare=toy 'data.options=[--train,"1000",--seed,"1"]' data.source=de data.target=en \
+            data.vocabulary=null data.test_set=toy train.vanilla.flags.max-epoch=4 \
+            train.ce.flags.max-epoch=4 train.ce_continued=null train.eisl.flags.max-update=20 \
+            train.eisl.flags.warmup-updates=5 average=null \
+            'variants=[{columns:{iterations:0},flags:{iter-decode-max-iter:0}}]' \
+            $([ "$model" = nacrf ] || echo train.count=null) tune=null \
+            --runs "$OUT/runs" --out "$OUT/$model" || return
+    done
+}
+export -f one_pass
+export DEVICE OUT
+step one_pass 150 bash -c one_pass
+step run 150 python -m fairseq_eisl.recipes run "${RECIPE[@]}" name=gpu_check --runs "$OUT/runs" --out "$OUT/run"
 
 echo "== $(python -c 'import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU", "| torch", torch.__version__)')"
 tail -n 1 "$OUT/tests.log"
 for name in losses_float32 losses_float16 losses_bfloat16 steps; do
     if [ -e "$OUT/$name.log" ]; then echo "== $name"; grep -E "^(system|kind|eisl|released|label|cross|nat|features|ar|exact)[a-z_]* " "$OUT/$name.log" | cut -c1-120 || true; fi
+done
+for model in nacrf ctc dag; do
+    echo "== $model"; grep -hE "^[^[]*(loss|BLEU)" "$OUT/$model"/{ce,eisl}/log 2>/dev/null | tail -n 2 | cut -c1-160 || true
 done
 echo "== run"; grep -E "^(system|CE|EISL) " "$OUT/run.log" || true
 say "$SECONDS s in all; rows: $OUT/losses.csv, $OUT/steps.csv, $OUT/run/rows.csv"
