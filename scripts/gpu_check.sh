@@ -89,7 +89,7 @@ one_pass() {
 }
 export -f one_pass
 export DEVICE OUT
-step one_pass 150 bash -c one_pass
+step one_pass "$([ "$DEVICE" = cpu ] && echo 900 || echo 150)" bash -c one_pass
 step run 150 python -m fairseq_eisl.recipes run "${RECIPE[@]}" name=gpu_check --runs "$OUT/runs" --out "$OUT/run"
 
 echo "== $(python -c 'import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU", "| torch", torch.__version__)')"
