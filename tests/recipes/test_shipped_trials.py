@@ -20,6 +20,7 @@ NO_CEILING = ["train.ceiling=null", "tune.ceiling=null"]
         ("nat/cmlm_small", "nat_onepass", 8, []),
         ("nat/inat_small", "nat_onepass", 8, []),
         ("nat/nacrf_small", "nat_onepass", 8, []),
+        ("nat/levt_small", "nat_onepass", 8, []),
         ("nat/ctc_small", "nat_latent", 31, []),
     ],
 )
