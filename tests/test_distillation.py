@@ -37,7 +37,7 @@ def test_what_is_too_long_for_the_teacher_keeps_its_target(tmp_path):
     done = distilled(tmp_path, log, 3, ["x y z", "x y z b", "x"])
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_text() == "a\nx y z b\nc\n"
-    assert "1 pairs were too long" in done.stdout
+    assert "1 of 3 pairs, too long for the teacher" in done.stdout
 
 
 @pytest.mark.parametrize("targets", [["x y z", "x y", "x"], ["x y", "x y", "x"]])
@@ -49,7 +49,7 @@ def test_what_is_not_the_longest_was_lost(tmp_path, targets):
 
 def test_targets_of_other_lines_are_an_error(tmp_path):
     done = distilled(tmp_path, "H-0\t-0.1\ta\n", 2, ["x"])
-    assert done.returncode == 2 and "--target: 1 lines for 2 source lines" in done.stderr
+    assert done.returncode == 2 and "--target target: 1 lines, source has 2" in done.stderr
 
 
 @pytest.mark.parametrize(

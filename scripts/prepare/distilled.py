@@ -32,7 +32,12 @@ def distilled(log: str, source: str, target: Optional[str]) -> List[str]:
         raise ValueError(f"{log}: a translation of line {max(found) + 1}, {source} has "
                          f"{len(sources)}")  # fmt: skip
     if target is not None:
-        found.update(_too_long(found, sources, read_lines(target)))
+        targets = read_lines(target)
+        if len(targets) != len(sources):
+            raise ValueError(
+                f"--target {target}: {len(targets)} lines, {source} has {len(sources)}"
+            )
+        found.update(_too_long(found, sources, targets))
     missing = [i for i in range(len(sources)) if i not in found]
     if missing:
         raise ValueError(
@@ -45,13 +50,11 @@ def distilled(log: str, source: str, target: Optional[str]) -> List[str]:
 def _too_long(found: Dict[int, str], sources: List[str], targets: List[str]) -> Dict[int, str]:
     """The targets of the pairs that have no translation, if all of them are longer than those
     that have one: others got lost."""
-    if len(targets) != len(sources):
-        raise ValueError(f"--target: {len(targets)} lines for {len(sources)} source lines")
     sizes = [max(len(a.split()), len(b.split())) for a, b in zip(sources, targets)]
     missing = {i: target for i, target in enumerate(targets) if i not in found}
     if not missing or min(sizes[i] for i in missing) <= max(sizes[i] for i in found):
         return {}
-    print(f"{len(missing)} pairs were too long for the teacher and keep their own target")
+    print(f"{len(missing)} of {len(sources)} pairs, too long for the teacher, keep their target")
     return missing
 
 
