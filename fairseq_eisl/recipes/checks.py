@@ -44,7 +44,10 @@ _KNOWN = {
 }  # fmt: skip
 # What a recipe gives these commands itself; another value would break what comes later.
 _TRAINING = "save-dir user-dir finetune-from-model restore-file continue-once checkpoint-suffix"
-_GENERATION = "path user-dir results-path gen-subset quiet num-shards shard-id save-dir"
+_GENERATION = (
+    "path user-dir results-path gen-subset quiet num-shards shard-id distributed-world-size "
+    "distributed-rank save-dir"
+)
 _PREPROCESSING = (
     "source-lang target-lang trainpref validpref testpref destdir srcdict tgtdict "
     "joined-dictionary only-source user-dir align-suffix"
@@ -109,6 +112,14 @@ def _check_numbers(recipe: DictConfig):
             yield f"published.{system}", f"a BLEU of 0 to 100 is needed, not {bleu!r}"
 
 
+def _check_teacher(recipe: DictConfig):
+    if recipe.teacher is not None and recipe.teacher not in recipe.train:
+        choices = ", ".join(recipe.train)
+        yield "teacher", f"{recipe.teacher!r} is no training (choose from {choices})"
+    if recipe.teacher_parts < 1:
+        yield "teacher_parts", f"1 or more is needed, not {recipe.teacher_parts}"
+
+
 def _check_shared(recipe: DictConfig, name: str):
     key, flags = f"train.{name}.start_parameters", training_flags(recipe, name)
     if recipe.train[name].start is None:
@@ -157,9 +168,7 @@ def _check_trainings(recipe: DictConfig):
         yield from _check_files(recipe, name)
         if training.generate and training.system is None:
             yield f"{key}.generate", "nothing decodes this training: it has no system"
-    if recipe.teacher is not None and recipe.teacher not in recipe.train:
-        choices = ", ".join(recipe.train)
-        yield "teacher", f"{recipe.teacher!r} is no training (choose from {choices})"
+    yield from _check_teacher(recipe)
     order = trainings(recipe)
     if len(order) < len(recipe.train):
         circle = ", ".join(name for name in recipe.train if name not in order)

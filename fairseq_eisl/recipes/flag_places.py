@@ -40,7 +40,7 @@ def _groups_of(stage: str, groups: Dict[str, DictConfig]) -> list:
         rest, number = stage[len("generate_") :], stage.rsplit("_", 1)[-1]
         own = rest if f"train.{rest}.generate" in groups else rest.rsplit("_", 1)[0]
         order = [f"variants.{number}.flags", f"train.{own}.generate", "generate"]
-    elif stage == "distil":
+    elif f"train.{stage}.flags" not in groups and stage.startswith("distil"):
         order = ["teacher_generate"]
     elif stage.startswith("preprocess"):
         order = ["preprocess"]

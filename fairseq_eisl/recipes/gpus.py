@@ -1,7 +1,8 @@
-"""Which GPUs of one machine each of several jobs has: ``gpus: "0;1"``, a part for each job."""
+"""Which GPUs of one machine each of several jobs has: ``gpus: "0;1"``, a part for each job; and of
+its part one alone for what uses no more, generation."""
 
 import os
-from typing import Iterable, List
+from typing import Iterable, List, Optional
 
 from omegaconf import DictConfig
 
@@ -21,10 +22,28 @@ def parts(gpus: str) -> List[str]:
     return [part.strip() for part in gpus.split(";")]
 
 
-def of_this_job(gpus: str) -> str:
-    """CUDA_VISIBLE_DEVICES of the commands that this process starts."""
-    every = parts(gpus)
-    return every[int(os.environ.get(JOB, 0)) % len(every)]
+def of_this_job(gpus: str, one: bool = False) -> str:
+    """CUDA_VISIBLE_DEVICES of the commands that this process starts.
+
+    ``one``: of a command that uses one GPU; jobs that share a part have different ones of it.
+    """
+    every, job = parts(gpus), int(os.environ.get(JOB, 0))
+    part = every[job % len(every)]
+    if not one:
+        return part
+    within = part.split(",")
+    return within[job // len(every) % len(within)].strip()
+
+
+def to_generate(gpus: Optional[str], there: int) -> Optional[str]:
+    """What ``gpus`` is for generation, which would take the first GPU that it sees, in every job.
+
+    ``there``: how many this machine has. None where there is no choice.
+    """
+    if gpus is not None or there < 2:
+        return gpus
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[:there]
+    return ",".join(seen if len(seen) == there else map(str, range(there)))
 
 
 def check_gpus(recipes: Iterable[DictConfig], jobs: int, slurm: bool = False):

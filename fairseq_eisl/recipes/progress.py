@@ -60,6 +60,7 @@ class Progress:
     def __init__(self, name: str, line: List[str], step: str = "", result: Optional[str] = None):
         self.name, self.step = name, step
         self.updates, self.epochs = _number(line, "--max-update"), _number(line, "--max-epoch")
+        self.parts = max(1, _number(line, "--distributed-world-size"))  # of what is translated
         # A training that stops when validation no longer improves is rarely at its last update.
         self.bound = "at most" if "--patience" in line else "about"
         self.result: Optional[BinaryIO] = open(result, "rb") if result else None
@@ -100,7 +101,7 @@ class Progress:
         elif train:
             self._trained(train)
         elif loaded and self.result is not None:
-            self.total = int(loaded[1].replace(",", ""))
+            self.total = round(int(loaded[1].replace(",", "")) / self.parts)
 
     def _trained(self, found):
         values = dict(_VALUE.findall(found[4]))

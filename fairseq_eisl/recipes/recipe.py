@@ -212,6 +212,9 @@ class Recipe:
         default_factory=lambda: {"beam": 5}, metadata={"values": "flags"}
     )
     """Flags of fairseq-generate for these translations."""
+    teacher_parts: int = 1
+    """In how many parts it translates: one that was killed begins again alone, and ``--jobs`` are
+    at several, each on a GPU of its own."""
     average: Optional[int] = None
     """Average so many last checkpoints, saved by updates, of a system before it is translated."""
     generate: Dict[str, Any] = _flags()

@@ -69,7 +69,7 @@ class Runner:
             if stage.resumes:  # a training, whose log is drawn
                 commands[-1] += f" 2>&1 | tee -a {shell([os.path.join(folders['out'], 'log')])}"
             if stage.gpus is not None:
-                gpus = shell([of_this_job(stage.gpus)])
+                gpus = shell([of_this_job(stage.gpus, stage.one_gpu)])
                 commands = [f"CUDA_VISIBLE_DEVICES={gpus} {c}" for c in commands]
             lines += [*commands, ""]
         return lines
@@ -293,7 +293,7 @@ def _environment(stage: Stage) -> Dict[str, str]:
         found.setdefault(name, "4294967296")
     found.setdefault("MALLOC_TOP_PAD_", "67108864")
     if stage.gpus is not None:
-        found["CUDA_VISIBLE_DEVICES"] = of_this_job(stage.gpus)
+        found["CUDA_VISIBLE_DEVICES"] = of_this_job(stage.gpus, stage.one_gpu)
     return found
 
 

@@ -16,6 +16,7 @@ class Stage(NamedTuple):
     resumes: run again, the command goes on where it was killed.
     max_update: a training that resumes at this update or later has ended.
     gpus: CUDA_VISIBLE_DEVICES for it, by job (see ``gpus``).
+    one_gpu: it uses one of them.
     workers: the GPUs that a training spreads over, which change its batches.
     files: names and contents (text, or what becomes JSON) that its folder holds before it
         begins, with folders of stages, too.
@@ -29,6 +30,7 @@ class Stage(NamedTuple):
     resumes: bool = False
     max_update: Optional[int] = None
     gpus: Optional[str] = None
+    one_gpu: bool = False
     workers: int = 1
     files: Tuple[Tuple[str, Any], ...] = ()
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """A teacher's translations of the training set as training text, in the order of the set.
 
-    python scripts/prepare/distilled.py --log train.out --source train.en --target train.de \\
-        --out distilled.de
+    python scripts/prepare/distilled.py --log train.out [MORE ...] --source train.en \\
+        --target train.de --out distilled.de
 
 ``--log`` is the output of ``fairseq-generate --gen-subset train`` without ``--remove-bpe``, so
-that the text is still in pieces; ``--source`` is the text that was translated, whose lines are
-counted. Pairs that were too long for the teacher, which generation leaves out with
-``--skip-invalid-size-inputs-valid-test`` as training does, keep their line of ``--target``; any
-other that is missing is an error. The output is written whole or not at all.
+that the text is still in pieces; or several such outputs, each of a part of the set. ``--source``
+is the text that was translated, whose lines are counted. Pairs that were too long for the teacher,
+which generation leaves out with ``--skip-invalid-size-inputs-valid-test`` as training does, keep
+their line of ``--target``; any other that is missing is an error. The output is written whole or
+not at all.
 """
 
 import argparse
@@ -19,13 +20,14 @@ from fairseq_eisl.common.text_lines import plain_words
 from fairseq_eisl.evaluation.readers.generation_log import HINT, entries_of
 
 
-def distilled(log: str, source: str, target: Optional[str]) -> List[str]:
+def distilled(logs: List[str], source: str, target: Optional[str]) -> List[str]:
     """The translation of every line, and the own target of those that are too long.
 
     Raises:
         OSError, ValueError: a file cannot be read, or a translation is missing.
     """
-    entries = entries_of(read_lines(log), log)
+    log = ", ".join(logs)
+    entries = entries_of((line for each in logs for line in read_lines(each)), log)
     found = {i: lines[0].text for i, lines in (entries["D"] or entries["H"]).items()}
     sources = read_lines(source)
     if max(found) >= len(sources):
@@ -60,7 +62,8 @@ def _too_long(found: Dict[int, str], sources: List[str], targets: List[str]) -> 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for flag in ("--log", "--source", "--out"):
+    parser.add_argument("--log", required=True, nargs="+")
+    for flag in ("--source", "--out"):
         parser.add_argument(flag, required=True)
     parser.add_argument("--target")
     args = parser.parse_args()

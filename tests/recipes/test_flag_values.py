@@ -91,6 +91,8 @@ OWN = [
     *("generate.path=x", "generate.gen-subset=valid", "generate.quiet=true"),
     *("generate.results-path=x", "teacher_generate.gen-subset=test", "preprocess.destdir=x"),
     *("flags.checkpoint-suffix=x", "flags.user-dir=x", "generate.num-shards=2"),
+    *("generate.distributed-world-size=2", "teacher_generate.distributed-rank=1"),
+    "teacher_parts=0",
     *("seed=-1", "noise_seed=-1", f"seed={2**32}", "published.EISL=x", "model_name=''"),
     *("train.ce.system=A=B", "train.ce.system=''", "train.ce.system=-x", "train.ce.system=EISL"),
     *("columns.-x=1", "columns.x=' '", "data.test_set=''", "data.source=../x", "data.target=de"),
@@ -147,6 +149,8 @@ def test_workers_on_cpus_need_what_finds_each_other_there(device, capsys, quick_
 
 def test_where_the_number_stands_is_named(capsys, quick_check):
     line = refused(capsys, KD, "teacher_generate.beam=0")
+    assert ": teacher_generate.beam: --beam 0: 1 or more is needed" in line
+    line = refused(capsys, KD, "teacher_generate.beam=0", "teacher_parts=2")
     assert ": teacher_generate.beam: --beam 0: 1 or more is needed" in line
     line = refused(capsys, NAT, "variants.1.flags.iter-decode-with-beam=0")
     assert "columns.length_candidates" in line

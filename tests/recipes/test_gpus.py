@@ -9,7 +9,7 @@ import torch
 from fairseq_eisl.recipes import sweep_jobs
 from fairseq_eisl.recipes.command import main
 from fairseq_eisl.recipes.commands import build
-from fairseq_eisl.recipes.gpus import JOB, check_gpus, of_this_job
+from fairseq_eisl.recipes.gpus import JOB, check_gpus, of_this_job, to_generate
 from fairseq_eisl.recipes.runner import Runner
 from fairseq_eisl.recipes.schema import RecipeError, load
 from fairseq_eisl.recipes.side_by_side import each_once
@@ -17,6 +17,9 @@ from fairseq_eisl.recipes.stage import Stage
 from fairseq_eisl.recipes.stage_cache import StageCache
 from fairseq_eisl.recipes.sweep import Cell
 from tests.recipes.conftest import SMOKE
+from tests.toy import ROOT
+
+KD = ROOT / "configs/nat/nat_kd_small.yaml"
 
 # Writes the GPUs that it sees, and ends when the other file is there.
 SEES = """
@@ -94,6 +97,35 @@ def test_the_plan_has_the_first_part(capsys, quick_check):
     assert main(["plan", str(SMOKE), "device=auto", "gpus='2;3'"]) == 0
     out = capsys.readouterr().out
     assert "CUDA_VISIBLE_DEVICES=2 " in out and "2;3" not in out
+
+
+@pytest.mark.parametrize(
+    "gpus, seen",
+    [("0,1, 2", "0120"), ("0,1;2,3", "0213"), ("5", "5555"), ("4;6", "4646")],
+)
+def test_what_uses_one_gpu_has_another_in_each_job(gpus, seen, monkeypatch):
+    found = ""
+    for job in range(4):
+        monkeypatch.setenv(JOB, str(job))
+        found += of_this_job(gpus, one=True)
+    assert found == seen and of_this_job("", one=True) == ""
+
+
+def test_generation_chooses_among_the_gpus_of_the_machine(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert to_generate(None, 3) == "0,1,2" and to_generate("4;5", 8) == "4;5"
+    assert to_generate(None, 1) is None and to_generate(None, 0) is None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-7,GPU-9")
+    assert to_generate(None, 2) == "GPU-7,GPU-9"
+
+
+def test_translations_have_one_gpu_and_trainings_all(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    kd = load(str(KD), ["device=auto", "teacher_parts=2"])
+    gpus = {stage.name: (stage.gpus, stage.one_gpu) for stage in build(kd, 4)}
+    assert gpus["teacher"] == gpus["ce"] == (None, False)
+    every = ("0,1,2,3", True)
+    assert gpus["distil_0"] == gpus["distil_1"] == gpus["generate_eisl_0"] == every
 
 
 def test_several_gpus_make_another_training(tmp_path):

@@ -57,7 +57,8 @@ def check_labels(stages):
         noise = after(training, "--target-noise") or "none"
         distilled = stage_of(training[1]) == "preprocess_distilled"
         if distilled and noise == "none":  # that of the teacher
-            teacher = stage_of(after(by_name["distil"].commands[-1], "--path"))
+            (first, *_) = [s for s in by_name.values() if s.name in ("distil", "distil_0")]
+            teacher = stage_of(after(first.commands[-1], "--path"))
             noise = after(by_name[teacher].commands[-1], "--target-noise") or "none"
         assert columns["noise"] == noise
         assert noised == (after(training, "--target-noise") is not None)

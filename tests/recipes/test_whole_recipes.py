@@ -12,7 +12,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_eisl.evaluation.readers.generation_log import read_generation_log
+from fairseq_eisl.evaluation.readers.generation_log import (
+    parse_generation_log,
+    read_generation_log,
+)
 from tests.recipes.conftest import finish, recipes
 from tests.toy import ROOT
 
@@ -130,6 +133,7 @@ def test_a_teachers_translations_are_trained_on_with_the_same_dictionary(tmp_pat
         *("data.prepare=wmt", "data.options=[en,de]", f"data.folder={text}", "device=cpu"),
         *("data.pieces=none", "data.blank=null", "average=1", *SMALL, *few),
         *(f"train.{name}.flags.{text}" for name in ("teacher", "ce") for text in budget),
+        *("teacher_parts=3", "teacher_generate.max-tokens=100"),
         runs=tmp_path / "runs",
     )
     keys = [(r["system"], r["length_candidates"], r["search"]) for r in rows]
@@ -141,9 +145,11 @@ def test_a_teachers_translations_are_trained_on_with_the_same_dictionary(tmp_pat
         name = f"dict.{language}.txt"
         assert (made / name).read_bytes() == (plain / name).read_bytes()
     assert (made / "text/train.en").read_text() == (text / "train.en").read_text()
-    log = read_generation_log(str(folder / "distil/train.out"))
+    logs = [(folder / f"distil_{part}/train.out").read_text().splitlines() for part in range(3)]
+    assert all(10 < len([x for x in log if x.startswith("H-")]) < 30 for log in logs)
     translated = (made / "text/train.de").read_text().splitlines()
-    assert len(translated) == 60 and translated == log.hypotheses
+    both = parse_generation_log(line for log in logs for line in log)
+    assert len(translated) == 60 and translated == both.hypotheses
     # A test of the difference for each way to decode.
     with open(folder / "significance.csv", encoding="utf-8", newline="") as f:
         tests = list(csv.DictReader(f))

@@ -11,6 +11,8 @@ from ..recipe import Pieces, words
 from ..stage import Stage
 from .shared import files_in, script, text_stage
 
+DISTILLED = "preprocess_distilled"
+
 
 def stages(recipe: DictConfig) -> List[Stage]:
     """The stages of the sentence pairs and of the text of one language."""
@@ -84,13 +86,13 @@ def _preprocess_mono(recipe: DictConfig) -> Stage:
     return Stage("preprocess_mono", (tuple(command),), (text, "preprocess"))
 
 
-def distilled(recipe: DictConfig) -> Stage:
-    """The sentence pairs whose targets are the teacher's translations, which ``distil`` made."""
+def distilled(recipe: DictConfig, parts: List[str]) -> Stage:
+    """The sentence pairs whose targets are the teacher's translations, which these stages made."""
     source, target, text = recipe.data.source, recipe.data.target, text_stage(recipe)
     word, files = script("distilled.py")
     pairs = folder(text) / f"train.{source}"
-    made: List[Word] = ["python", word, "--log", folder("distil") / "train.out", "--source", pairs]
-    made += ["--target", folder(text) / f"train.{target}"]
+    made: List[Word] = ["python", word, "--log", *(folder(part) / "train.out" for part in parts)]
+    made += ["--source", pairs, "--target", folder(text) / f"train.{target}"]
     command: List[Word] = ["fairseq-preprocess", "-s", source, "-t", target]
     command += ["--trainpref", OUT / "text/train"]
     for split in ("valid", "test"):
@@ -103,5 +105,5 @@ def distilled(recipe: DictConfig) -> Stage:
         ["cp", pairs, OUT / f"text/train.{source}"],
         [*command, *words(recipe.preprocess)],
     ]
-    needs = ("distil", text, "preprocess")
-    return Stage("preprocess_distilled", tuple(map(tuple, lines)), needs, files)
+    needs = (*parts, text, "preprocess")
+    return Stage(DISTILLED, tuple(map(tuple, lines)), needs, files)

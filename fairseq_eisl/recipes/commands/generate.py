@@ -32,20 +32,28 @@ def translation(
     command, needs, reads = _command(folder(model) / file, device, *flags)
     name = f"generate_{name}" + (f"_{number}" if recipe.variants else "")
     needs = (*needs, model)
-    return Stage(name, (command,), needs, reads, stdout="test.out", gpus=recipe.gpus)
+    return Stage(name, (command,), needs, reads, stdout="test.out", gpus=recipe.gpus, one_gpu=True)
 
 
-def distillation(recipe: DictConfig, device: List[str]) -> Stage:
-    """The teacher translates the training set: each line once, in the order of the set, still in
-    pieces, since they are what is trained on (Kim and Rush, 2016)."""
+def distillation(recipe: DictConfig, device: List[str]) -> List[Stage]:
+    """The teacher translates the training set: each line once, still in pieces, since they are
+    what is trained on (Kim and Rush, 2016); so many batches in turn in each part."""
     teacher = recipe.teacher
     task = {"task": training_flags(recipe, teacher).get("task")}
     # Pairs that are too long have not been trained on, either; ``distilled.py`` has them.
     subset = {"gen-subset": "train", "skip-invalid-size-inputs-valid-test": True}
     flags = ({"seed": recipe.seed}, EVERY, task, subset, recipe.teacher_generate)
     command, needs, reads = _command(folder(teacher) / "checkpoint_best.pt", device, *flags)
-    needs = (*needs, teacher)
-    return Stage("distil", (command,), needs, reads, stdout="train.out", gpus=recipe.gpus)
+    every = Stage("distil", (command,), (*needs, teacher), reads, stdout="train.out",
+                  gpus=recipe.gpus, one_gpu=True)  # fmt: skip
+    count = recipe.teacher_parts
+    if count == 1:
+        return [every]
+    # What fairseq-generate goes by; it does not look at its --num-shards.
+    share = [words({"distributed-world-size": count, "distributed-rank": n}) for n in range(count)]
+    return [
+        every._replace(name=f"distil_{n}", commands=((*command, *share[n]),)) for n in range(count)
+    ]
 
 
 def with_dictionary(recipe: DictConfig) -> Stage:

@@ -5,6 +5,7 @@ from typing import List
 from omegaconf import DictConfig
 
 from ..errors import RecipeError
+from ..gpus import to_generate
 from ..placeholders import PLACES
 from ..recipe import Corpus, Device, judges, language_models, named_training, trainings
 from ..stage import Stage
@@ -22,8 +23,9 @@ def build(recipe: DictConfig, gpus: int = 0) -> List[Stage]:
         stages.append(generate.with_dictionary(recipe))
     for name in trainings(recipe):
         training = recipe.train[name]
-        if training.corpus == Corpus.distilled and "distil" not in [s.name for s in stages]:
-            stages += [generate.distillation(recipe, device), data.distilled(recipe)]
+        if training.corpus == Corpus.distilled and data.DISTILLED not in [s.name for s in stages]:
+            parts = generate.distillation(recipe, device)
+            stages += [*parts, data.distilled(recipe, [stage.name for stage in parts])]
         stages.append(train.training_stage(recipe, name, device, gpus))
     logs = []
     for name in trainings(recipe):
@@ -31,7 +33,8 @@ def build(recipe: DictConfig, gpus: int = 0) -> List[Stage]:
             logs += _translations(recipe, name, device, stages)
     stages.append(scores(recipe, logs, stages))
     _check_names(recipe, stages)
-    return stages
+    there = 0 if device == ["--cpu"] else gpus
+    return [s._replace(gpus=to_generate(s.gpus, there)) if s.one_gpu else s for s in stages]
 
 
 def _translations(
