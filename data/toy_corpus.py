@@ -123,9 +123,15 @@ def corpus(sizes, seed):
 
 
 def _write(path, lines):
-    with open(path + ".part", "w", encoding="utf-8", newline="\n") as f:
-        f.writelines(line + "\n" for line in lines)
-    os.replace(path + ".part", path)
+    part = path + ".part"
+    try:
+        with open(part, "w", encoding="utf-8", newline="\n") as f:
+            f.writelines(line + "\n" for line in lines)
+        os.replace(part, path)
+    except OSError:
+        if os.path.isfile(part):
+            os.unlink(part)
+        raise
 
 
 def main():
@@ -140,10 +146,13 @@ def main():
     for name, size in zip(names, sizes):
         if not 1 <= size <= 1_000_000:
             parser.error(f"--{name}: between 1 and 1000000 sentences can be made, not {size}")
-    os.makedirs(args.out, exist_ok=True)
-    for name, pairs in zip(names, corpus(sizes, args.seed)):
-        for side, language in enumerate(("de", "en")):
-            _write(os.path.join(args.out, f"{name}.{language}"), (pair[side] for pair in pairs))
+    try:
+        os.makedirs(args.out, exist_ok=True)
+        for name, pairs in zip(names, corpus(sizes, args.seed)):
+            for side, language in enumerate(("de", "en")):
+                _write(os.path.join(args.out, f"{name}.{language}"), (pair[side] for pair in pairs))
+    except OSError as err:
+        parser.error(f"--out {args.out}: {err.strerror or err}")
     print(f"{args.out}: {', '.join(f'{n} {s}' for n, s in zip(names, sizes))}", file=sys.stderr)
 
 

@@ -225,6 +225,23 @@ def test_a_text_that_does_not_fit_is_one_line(corpus, script, flags, file, data,
     assert len(said) == 1, done.stderr
 
 
+@pytest.mark.parametrize("flags", [["30"], ["BPE"]], ids=["sentencepiece", "gpt2"])
+@pytest.mark.parametrize("dest", ["text", "sub/../text", "link"])
+def test_a_text_is_never_written_over_by_its_pieces(corpus, flags, dest):
+    (corpus.parent / "sub").mkdir()
+    (corpus.parent / "link").symlink_to(corpus)
+    (corpus.parent / "BPE").mkdir()
+    for name in ("encoder.json", "vocab.bpe"):
+        (corpus.parent / "BPE" / name).write_text("{}\n")
+    script = "encode_gpt2.sh" if flags == ["BPE"] else "encode_sentencepiece.sh"
+    flags = [corpus.parent / word if word == "BPE" else word for word in flags]
+    before = {path: path.read_bytes() for path in corpus.iterdir()}
+    folder = corpus.parent / dest.replace("text", corpus.name)
+    done = bash(PREPARE / script, corpus, folder, "en", "de", *flags)
+    assert done.returncode == 2 and "the text would be written over" in done.stderr
+    assert {path: path.read_bytes() for path in corpus.iterdir()} == before
+
+
 def test_a_part_of_a_text(corpus, tmp_path):
     (corpus / "mono.train.de").write_bytes(b"m\tn\no\rp\n")
     (corpus / "mono.valid.de").write_bytes(b"q")

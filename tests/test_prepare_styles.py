@@ -84,8 +84,28 @@ def test_wrong_files_are_one_line(tmp_path, changes, words):
     assert code == 2 and words in said.splitlines()[-1], said
 
 
-def merged(folder, labels):
-    write(folder, {"train.0": ["a b", "c", "d"], "train.1": ["e", "f"], "test.merge": ["x", "y z"]})
+def test_a_text_is_never_written_over(tmp_path):
+    raw = write(tmp_path / "raw", LINES)
+    (tmp_path / "link").symlink_to(raw)
+    for dest in (raw, tmp_path / "link"):
+        code, said = run("styles.sh", dest, "bad", "good", "--data", raw, "--first", "1")
+        assert code == 2 and "train.bad: it would be written over" in said, said
+    assert {path.name for path in raw.iterdir()} == set(LINES)
+    assert all(lines_of(raw / name) == lines for name, lines in LINES.items())
+
+
+def test_what_is_left_out_is_said(tmp_path):
+    raw = write(tmp_path / "raw", {**LINES, "valid.good": ["it\u2581was fine .", "", "yes"]})
+    code, said = run("styles.sh", tmp_path / "out", "bad", "good", "--data", raw)
+    assert code == 0, said
+    assert "train.bad: 1 of 4 lines have no word and are left out" in said
+    assert "train.bad: 1 of 4 lines hold white space other than the space" in said
+    assert "valid.good: 1 of 3 lines hold \u2581" in said and "are kept" not in said
+    assert lines_of(tmp_path / "out/valid.good") == ["it was fine .", "yes"]
+
+
+def merged(folder, labels, lines=("x", "y z")):
+    write(folder, {"train.0": ["a b", "c", "d"], "train.1": ["e", "f"], "test.merge": lines})
     return write(folder, {"test.labels": labels})
 
 
@@ -99,6 +119,13 @@ def test_a_merged_test_set_is_taken_apart_by_its_labels(tmp_path):
     assert lines_of(out / "test.source") == ["y z", "x"]
     assert lines_of(out / "test.wanted") == ["republican", "democratic"]
     assert not (out / "test.human").exists()
+
+
+def test_a_merged_test_set_is_plain_text(tmp_path):
+    raw = merged(tmp_path / "raw", ["1", "0", "0"], ["x\u2581a", "", "y"])
+    code, said = run("political.sh", tmp_path / "out", "--data", raw, "--held-out", "1")
+    assert code == 0 and "label 0: 1 of 2 lines have no word and are left out" in said, said
+    assert lines_of(tmp_path / "out/test.source") == ["y", "x a"]
 
 
 @pytest.mark.parametrize(

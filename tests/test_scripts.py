@@ -54,6 +54,7 @@ def test_scripts_parse(script):
         (["scripts/wmt18.sh", "small"], "--data DIR is needed"),
         (["scripts/prepare/multi30k.sh"], "usage"),
         (["scripts/prepare/multi30k.sh", "OUT", "--test", "test_2017"], "there is no test_2017"),
+        (["scripts/prepare/multi30k.sh", "OUT", "--test", "train"], "there is no train"),
         (["scripts/prepare/multi30k.sh", "OUT", "--data", "nowhere"], "there is no folder nowhere"),
         (["scripts/prepare/multi30k.sh", "OUT", "--data", "."], "has no file train.lc.norm.tok.de"),
     ],

@@ -27,6 +27,18 @@ def test_same_seed_same_files(tmp_path):
     assert digest.hexdigest()[:16] == "0607d7820d43cd28"
 
 
+def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "out/valid.de").mkdir(parents=True)
+    for place in ("file", "file/x", "out"):
+        done = write(tmp_path / place, *sizes())
+        assert done.returncode == 2 and f"--out {tmp_path / place}: " in done.stderr
+        assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("train.de", "train.en", "valid.de")
+    ]
+
+
 def test_splits_are_parallel_distinct_and_disjoint(tmp_path):
     write(tmp_path, *sizes(), "--seed", "2")
     seen = set()

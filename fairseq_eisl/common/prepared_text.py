@@ -41,6 +41,10 @@ class TextReport:
         without a word were told of when the text was prepared."""
         return replace(self, sentence_symbols=0, empty=0)
 
+    def without_empty(self) -> "TextReport":
+        """The same for who tells of lines without a word itself."""
+        return replace(self, empty=0)
+
     def notes(self) -> List[str]:
         """What a user should know, a sentence each; nothing where the text is plain.
 
@@ -110,6 +114,14 @@ def prepared_lines(
         )
 
 
+def check_kept(sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Raises ValueError where a file that is read would be written over, whatever its name is."""
+    made = [target for target in targets if os.path.exists(target)]
+    for source in sources:
+        if os.path.exists(source) and any(os.path.samefile(source, each) for each in made):
+            raise ValueError(f"{source}: it would be written over; choose another folder")
+
+
 def prepare_files(
     files: Sequence[Tuple[str, str]],
     transform: Callable[[str], str] = str,
@@ -136,10 +148,9 @@ def prepare_files(
             would be written over itself.
     """
     reports = [TextReport() for _ in files]
+    check_kept([source for source, _ in files], [target for _, target in files])
     with contextlib.ExitStack() as stack:
         for (source, target), report in zip(files, reports):
-            if os.path.exists(target) and os.path.samefile(source, target):
-                raise ValueError(f"{source}: it would be written over; choose another folder")
             out = stack.enter_context(
                 open(stack.enter_context(whole_file(target)), "w", encoding="utf-8", newline="\n")
             )

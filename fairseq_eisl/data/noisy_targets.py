@@ -25,6 +25,7 @@ class TargetCorruption:
         max_length: targets that noise makes longer than this many tokens
             (special symbols included) lose their last words. A target that is
             too long without noise is left alone, for fairseq to treat as always.
+        shard: which shard of the data the examples are of, from 0 on.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class TargetCorruption:
         blank: int,
         seed: int,
         max_length: Optional[int] = None,
+        shard: int = 0,
     ):
         if units.special(blank):
             raise ValueError(
@@ -41,6 +43,7 @@ class TargetCorruption:
                 "of a sentence or padding; choose a word, such as <unk>"
             )
         self.noise, self.units, self.seed, self.max_length = noise, units, seed, max_length
+        self.shard = shard
         word = units.blank(blank)
         vocabulary = units.vocabulary() if noise.needs_vocabulary else ()
         # A blank with a place in the dictionary is still no word to put in for another.
@@ -54,7 +57,7 @@ class TargetCorruption:
             start += 1
         while end > start and self.units.special(ids[end - 1]):
             end -= 1
-        rng = example_rng(self.seed, index, epoch)
+        rng = example_rng(self.seed, index, epoch, self.shard)
         clean = ids[start:end]
         words = self.noise(self.units.split(clean), rng, self._context)
         blank = self._context.blank

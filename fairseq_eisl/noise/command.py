@@ -124,6 +124,8 @@ def main(argv: Optional[List[str]] = None) -> int:
             vocabulary = read_vocabulary(args.vocabulary)
         except (ValueError, OSError) as err:
             fail(f"--vocabulary: {err}")
+    # A blank that is in the file is no word to put in for another, as in training.
+    vocabulary = [word for word in vocabulary if word != args.blank_symbol]
     if noise.needs_vocabulary and not vocabulary:
         fail(f"--noise {args.noise} draws random words: give them with --vocabulary FILE")
     if len(args.blank_symbol.split()) != 1:

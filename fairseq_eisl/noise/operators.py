@@ -22,8 +22,8 @@ Words = List[Word]
 ALL = "all"
 
 
-def example_rng(seed: int, index: int, epoch: int = 0) -> Random:
-    """The random stream of one example.
+def example_rng(seed: int, index: int, epoch: int = 0, shard: int = 0) -> Random:
+    """The random stream of one example, of one shard of the data where they are several.
 
     It depends on the arguments only, never on the batch, the worker or the
     order in which examples are read.
@@ -33,7 +33,8 @@ def example_rng(seed: int, index: int, epoch: int = 0) -> Random:
     >>> example_rng(1, 7).random() == example_rng(1, 8).random()
     False
     """
-    return Random(f"fairseq_eisl noise {seed} {index} {epoch}")
+    part = f" {shard}" if shard else ""
+    return Random(f"fairseq_eisl noise {seed} {index} {epoch}{part}")
 
 
 def _below(n: int, rng: Random) -> int:

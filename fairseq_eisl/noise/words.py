@@ -11,6 +11,7 @@ from .gpt2 import Speller, plain_text
 from .segmentation import KINDS, SCHEMES, is_number, is_padding_word
 
 Ids = Tuple[int, ...]
+_MASK = "<mask>"
 
 
 class WordUnits:
@@ -59,6 +60,9 @@ class WordUnits:
             self._speller = Speller(numbers)
         self._padding = {i for i, symbol in enumerate(symbols) if is_padding_word(symbol)}
         marks = KINDS[scheme]
+        # Denoising's mask is no word to put in for another, with the mark of a word or without.
+        masks = (_MASK, f"{marks.before}{_MASK}{marks.after}")
+        self._masks = {i for i, symbol in enumerate(symbols) if symbol in masks}
         # A mark after the last piece is a mark before the first one, read backwards.
         self._backwards = bool(marks.after)
         self._mark_text = mark = (marks.before or marks.after)[:: -1 if self._backwards else 1]
@@ -229,7 +233,7 @@ class WordUnits:
 
     def vocabulary(self) -> List[Ids]:
         """All single pieces that are whole words by themselves, in id order."""
-        no_words = self._padding | {self._mark}
+        no_words = self._padding | self._masks | {self._mark}
         return [
             (i,)
             for i in range(self._specials, len(self._open))

@@ -34,7 +34,8 @@ class NoisyDenoisingConfig(DenoisingConfig):
 class NoisyDenoisingTask(DenoisingTask):
     """Stock ``denoising``, whose sources may also lose the order of their words, or words.
 
-    The validation set has the same noise in every validation.
+    Masks and noise of a training are the same for any number of workers, and where it goes on
+    after a kill; those of the validation set, in every validation.
     """
 
     def __init__(self, cfg, dictionary):
@@ -53,5 +54,5 @@ class NoisyDenoisingTask(DenoisingTask):
     def load_dataset(self, split, epoch=1, combine=False, **kwargs):
         """Load a split; its sources get the noise."""
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        if self._corruption is not None:
-            self.datasets[split] = NoisySourceDataset(self.datasets[split], self._corruption)
+        stock = self.datasets[split]
+        self.datasets[split] = NoisySourceDataset(stock, self._corruption, self.cfg.seed)

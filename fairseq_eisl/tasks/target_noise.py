@@ -5,6 +5,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from fairseq import utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.models.nat import FairseqNATModel
@@ -92,6 +93,7 @@ class TargetNoise(TranslationTask):
         self._model_max_target = None
         # The training split as validation sees it, and whether a trainer has loaded it to train.
         self._train_as_validation, self._trains = None, False
+        self._shard = 0  # of several data folders, that which is trained on
 
     def _word_units(self) -> WordUnits:
         cfg = self.cfg
@@ -148,6 +150,7 @@ class TargetNoise(TranslationTask):
         if split != self.cfg.train_subset or "task_cfg" in kwargs:
             self.datasets[split] = self.validation_data(pairs)
             return
+        self._shard = (epoch - 1) % len(utils.split_paths(self.cfg.data))
         if "data_selector" in kwargs:  # the trainer loads what it trains on with one
             self._trains = True
         else:  # before that, fairseq-train loads what it validates on (--valid-subset train)
@@ -205,6 +208,7 @@ class TargetNoise(TranslationTask):
             self._blank,
             self.cfg.target_noise_seed,
             max_length=self.most_target_tokens(),
+            shard=self._shard,
         )
         return NoisyTargetDataset(pairs, corruption, self.cfg.target_noise_resample)
 

@@ -14,6 +14,7 @@ for file in encoder.json vocab.bpe; do [ -s "$bart/$file" ] || die "$bart has no
 for file in {train,valid,test}.{"$source","$target"}; do
     [ -s "$text/$file" ] || die "$text has no file $file (or an empty one)"
 done
+[ ! "$text" -ef "$dest" ] || die "TEXT and DEST are one folder, $dest: the text would be written over; choose another DEST"
 mkdir -p "$dest"
 plain="$(mktemp -d "$dest/.plain-XXXXXX")"
 trap 'rm -rf "$plain"' EXIT

@@ -19,6 +19,7 @@ for file in {train,valid,test}.{"$source","$target"}; do
     [ -s "$text/$file" ] || die "$text has no file $file (or an empty one)"
 done
 pieces() { package_python "$ROOT/scripts/prepare/sentencepiece_bpe.py" "$@" || exit 2; }
+[ ! "$text" -ef "$dest" ] || die "TEXT and DEST are one folder, $dest: the text would be written over; choose another DEST"
 mkdir -p "$dest"
 plain="$(mktemp -d "$dest/.plain-XXXXXX")"
 trap 'rm -rf "$plain"' EXIT

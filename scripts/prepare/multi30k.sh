@@ -25,8 +25,10 @@ while [ $# -gt 0 ]; do
         *) die "unknown option $1 (choose from --data, --test, --monolingual)" ;;
     esac
 done
-grep -q " $test[.]" "$HERE/multi30k.sha256" || \
-    die "--test: there is no $test (choose from test_2016_flickr, test_2018_flickr)"
+case "$test" in
+    test_2016_flickr|test_2018_flickr) ;;
+    *) die "--test: there is no $test (choose from test_2016_flickr, test_2018_flickr)" ;;
+esac
 [ -z "$data" ] || [ -d "$data" ] || die "--data: there is no folder $data"
 [ -z "$mono" ] || [ -s "$data/$mono" ] || \
     die "--monolingual: $mono is not in the folder of --data (${data:-not given}); it cannot be fetched, the head of this script says what it is"

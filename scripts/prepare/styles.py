@@ -19,10 +19,11 @@ file, and a label for each of its lines (0 for A, 1 for B).
 import argparse
 import os
 import re
+import sys
 import tempfile
 
 from fairseq_eisl.common.files import read_lines, whole_file
-from fairseq_eisl.common.prepared_text import prepare_files
+from fairseq_eisl.common.prepared_text import check_kept, prepare_files, print_notes
 
 _CLITICS = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))(?!\w)")
 _MARKS = re.compile(r"(\.{2,}|[.,!?;:()\"$&])")
@@ -41,15 +42,29 @@ def as_written(text: str) -> str:
     return " ".join("".join(parts).split())
 
 
-def words(path: str) -> list:
-    """The lines of a text, as they are trained on; empty ones are left out."""
+def prepared(path: str) -> list:
+    """The lines of a text, as they are trained on, empty ones among them."""
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "text")
-        prepare_files([(path, target)], mark_is_space=True)
-        lines = [line for line in read_lines(target) if line]
-    if not lines:
+        (report,) = prepare_files([(path, target)], mark_is_space=True)
+        print_notes([path], [report.without_empty()], sys.stderr)
+        return read_lines(target)
+
+
+def words(path: str) -> list:
+    """The sentences of a text: its lines without the empty ones."""
+    return _sentences(prepared(path), path)
+
+
+def _sentences(lines: list, path: str) -> list:
+    found = [line for line in lines if line]
+    if not found:
         raise ValueError(f"{path}: there is no sentence in it")
-    return lines
+    if len(found) < len(lines):
+        left = len(lines) - len(found)
+        print(f"note: {path}: {left:,} of {len(lines):,} lines have no word and are left out",
+              file=sys.stderr)  # fmt: skip
+    return found
 
 
 def pairs(paths: list) -> list:
@@ -58,8 +73,8 @@ def pairs(paths: list) -> list:
 
 
 def by_label(path: str, labels: str) -> list:
-    """The lines of a merged file, by their labels."""
-    lines, styles = read_lines(path), read_lines(labels)
+    """The sentences of a merged file, by their labels."""
+    lines, styles = prepared(path), read_lines(labels)
     if len(lines) != len(styles):
         raise ValueError(
             f"{labels} has {len(styles):,} labels for the {len(lines):,} lines of {path}"
@@ -68,11 +83,11 @@ def by_label(path: str, labels: str) -> list:
     for number, (line, style) in enumerate(zip(lines, styles), 1):
         if style.strip() not in ("0", "1"):
             raise ValueError(f"{labels}: line {number}: a label is 0 or 1, not {style!r}")
-        found[int(style)].append(" ".join(line.split()))
+        found[int(style)].append(line)
     for style in (0, 1):
         if not found[style]:
             raise ValueError(f"{labels}: no line has the label {style}")
-    return found
+    return [_sentences(lines, f"{path}, label {style}") for style, lines in enumerate(found)]
 
 
 def human(paths: list, test: list) -> list:
@@ -100,8 +115,18 @@ def write(path: str, lines: list) -> None:
         f.writelines(f"{line}\n" for line in lines)
 
 
+def made_of(args: argparse.Namespace) -> list:
+    """The files that are written."""
+    names = ["test.source", "test.wanted", "test.human"]
+    for split in ("train", "valid", "test"):
+        names += [f"{split}.{args.a}", f"{split}.{args.b}", f"mono.{split}.{args.b}"]
+    return [os.path.join(args.dest, name) for name in names]
+
+
 def prepare(args: argparse.Namespace) -> None:
     """Raises ValueError, one line that names the file."""
+    given = (args.train, args.valid, args.test, args.human, args.merged_test)
+    check_kept([path for paths in given for path in paths or ()], made_of(args))
     train = pairs(args.train)
     if args.held_out:
         for path, lines in zip(args.train, train):

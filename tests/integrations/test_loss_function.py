@@ -53,6 +53,13 @@ def test_it_is_the_mean_over_labels_of_the_whole_batch(counts):
     assert grad.abs().sum() > 0 and not grad[1, 2:].any() and not grad[2].any()
 
 
+def test_several_gpus_of_one_process_are_refused():
+    """The trainer gives each replica a row, and multiplies the loss by their number."""
+    counts = torch.tensor(24).unsqueeze(0).expand(2, -1)
+    with pytest.raises(ValueError, match="nn.DataParallel.*torchrun"):
+        eisl_compute_loss(encoder_decoder(logits()), LABELS, counts, **OPTIONS)
+
+
 def test_labels_of_decoder_only_models_are_shifted():
     scores = logits()
     labels = torch.tensor([[-100, 5, 6, 7], [8, 9, -100, -100], [-100, -100, -100, 4]])

@@ -213,15 +213,28 @@ def test_a_greedy_candidate_is_the_likeliest_token_each_time(trainer, name, at_e
     assert said(made, collate(pairs())) == expected
     own.max_new_tokens, own.max_length, own.min_new_tokens = 2, 3, 5
     assert said(made, collate(pairs())) == expected
-    assert made.model.generation_config is own and own.eos_token_id == EOS
+    own.exponential_decay_length_penalty, own.guidance_scale = (0, 50.0), 3.0
+    own.max_time, own.stop_strings, own.penalty_alpha = 1e-6, ["x"], 0.6
+    planted = []  # what a wrapper such as PEFT's hands on to the model in it
+    decode = made.model.generate
+    made.model.generate = lambda **inputs: (
+        planted.append(made.model.generation_config) or decode(**inputs)
+    )
+    assert said(made, collate(pairs())) == expected
+    assert planted == [own] and planted[0] is own is made.model.generation_config
+    assert own.eos_token_id == EOS and own.stop_strings == ["x"] and own.max_time == 1e-6
 
 
 def test_a_sampled_candidate_is_drawn_in_training_only(trainer):
     made = trainer(train_decoding="sample")
     batch = made.read_batch(collate(pairs()))
     torch.manual_seed(5)
-    draws = [made.candidate(batch, sample=True).tokens for _ in range(2)]
-    assert draws[0].shape != draws[1].shape or not torch.equal(*draws)
+    own = made.model.generation_config
+    for name in ("min_p", "epsilon_cutoff", "eta_cutoff", None):  # each leaves the likeliest one
+        draws = [made.candidate(batch, sample=True).tokens for _ in range(2)]
+        assert draws[0].shape != draws[1].shape or not torch.equal(*draws)
+        if name is not None:
+            setattr(own, name, 0.99)
     assert not torch.cat([d.flatten() for d in draws]).eq(PAD)[:3].any()
     made.model.eval()
     one, two = (made.compute_loss(made.model, collate(pairs())) for _ in range(2))
@@ -322,6 +335,15 @@ def test_a_batch_without_labels_to_learn_is_an_attached_zero(trainer):
     for counts in (None, 7):
         loss = made.compute_loss(made.model.train(), dict(batch), num_items_in_batch=counts)
         assert loss.item() == 0 and loss.requires_grad
+
+
+def test_noise_does_not_know_on_which_side_labels_are_padded():
+    labels = torch.tensor([[4, 5, 6]])
+    found = []
+    for before, after in ((0, 0), (1, 0), (3, 2)):
+        targets = functional.pad(labels, (before, after), value=-100)
+        found.append(target_seeds(targets, targets.ne(-100), 1).item())
+    assert found[0] == found[1] == found[2]
 
 
 def test_noise_belongs_to_a_sentence_and_an_update():

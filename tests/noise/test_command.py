@@ -170,6 +170,17 @@ def test_vocabulary(run, tmp_path):
     assert run("x\n", "--noise", "repeat:1", *flags[2:]) == "x x\n"
 
 
+def test_a_blank_of_the_vocabulary_is_no_word_to_put_in(run, capsys, tmp_path):
+    """As in training."""
+    path = tmp_path / "dict.txt"
+    path.write_text("a 3\nBLANK 2\nb 1\n")
+    flags = ("--noise", "substitute:1", "--vocabulary", str(path), "--blank-symbol")
+    assert set(run("x " * 200 + "\n", *flags, "BLANK").split()) == {"a", "b"}
+    assert set(run("x " * 200 + "\n", *flags, "[...]").split()) == {"a", "b", "BLANK"}
+    path.write_text("BLANK 2\n")
+    assert "--vocabulary" in refuse(capsys, run, TEXT, *flags, "BLANK")
+
+
 @pytest.mark.parametrize("name", ["substitute", "insert", "synthetic_released"])
 def test_missing_vocabulary(run, capsys, name):
     message = refuse(capsys, run, TEXT, "--noise", f"{name}:0.5")

@@ -62,7 +62,6 @@ def test_a_mask_is_a_word_of_its_own(data):
     """Beside stock denoising with the same masks; pieces behind a mask go with it."""
 
     def masked(noise):
-        torch.manual_seed(1)  # of fairseq's masks
         found = pairs(task_of(data, noise, mask=0.3))
         return ["".join(source).replace("<mask>", "▁<mask>") for source, _ in found]
 
@@ -86,7 +85,56 @@ def test_noise_is_of_seed_example_and_epoch(data):
 def test_without_noise_it_is_stock_denoising(data):
     task = task_of(data, "none")
     assert all(source == target for source, target in pairs(task))
-    assert type(task.datasets["train"]).__name__ == "DenoisingDataset"
+
+
+def test_masks_are_of_seed_example_and_epoch(data):
+    """Whatever has been drawn before and in whichever process: fairseq's own are of torch's
+    generator, which every sentence moves on."""
+
+    def sources(epoch=1, order=1, **options):
+        task = task_of(data, "none", mask=0.3, **options)
+        task.load_dataset("valid")
+        dataset = task.datasets["valid"]
+        dataset.set_epoch(epoch)
+        ids = range(len(dataset))[::order]
+        return {i: dataset[i]["source"].tolist() for i in ids}
+
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    one = sources()
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    assert one == sources() == sources(order=-1)
+    assert one != sources(epoch=2) and one != sources(seed=2)
+    task = task_of(data, "none", mask=0.3)
+    for epoch in (1, 2, 1):  # by workers that outlive an epoch
+        itr = task_itr(task, epoch)
+        found = {int(i): s.tolist() for batch in itr for i, s in unpadded(batch)}
+        assert found == sources(epoch)
+
+
+def task_itr(task, epoch):
+    if "valid" not in task.datasets:
+        task.load_dataset("valid")
+    dataset = task.datasets["valid"]
+    dataset.set_epoch(epoch)
+    if not hasattr(task, "loader"):
+        task.loader = torch.utils.data.DataLoader(
+            dataset, batch_size=7, num_workers=2, collate_fn=list, persistent_workers=True
+        )
+    return task.loader
+
+
+def unpadded(batch):
+    return [(item["id"], item["source"]) for item in batch]
+
+
+def test_the_mask_is_no_word_to_put_in(data):
+    """The dictionary gets it behind its words."""
+    task = task_of(data, "insert:1")
+    assert task.dictionary.index("<mask>") != task.dictionary.unk()
+    sources = [source for epoch in range(8) for source, _ in pairs(task, epoch)]
+    assert sum(map(len, sources)) > 3000 and not any("<mask>" in source for source in sources)
 
 
 def test_a_list_of_noises_is_as_good_as_commas(data):

@@ -86,6 +86,19 @@ def test_registration():
     assert TASK_DATACLASS_REGISTRY["noisy_translation"] is NoisyTranslationConfig
 
 
+def test_each_shard_has_noise_of_its_own(data):
+    """The first that of data in one folder."""
+    folder, _ = data
+
+    def of(place, epoch):
+        task = make_task(place, target_noise="repeat:0.5")
+        return targets(task, load(task, epoch=epoch, combine=False, data_selector=None))
+
+    both = f"{folder}:{folder}"
+    assert of(both, 1) == of(both, 3) == of(folder, 1) == of(folder, 2)
+    assert of(both, 2) == of(both, 4) != of(both, 1)
+
+
 @pytest.mark.parametrize(
     "noise", ["repeat:0.5", "shuffle:3", "synthetic:6", "substitute:0.3", "drop:0.2,insert:0.2"]
 )

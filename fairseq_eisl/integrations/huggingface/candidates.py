@@ -1,10 +1,18 @@
 """Candidates by ``model.generate``, whose caches are its own business."""
 
-import copy
-from typing import Any, Dict, List, NamedTuple
+import contextlib
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 import torch
 from torch import Tensor
+
+# What would bend the distribution, end the outputs or search otherwise.
+_ASIDE = (
+    *("min_p", "top_h", "epsilon_cutoff", "eta_cutoff", "guidance_scale", "watermarking_config"),
+    *("exponential_decay_length_penalty", "stop_strings", "max_time", "penalty_alpha"),
+    *("dola_layers", "diversity_penalty", "num_beam_groups", "constraints", "force_words_ids"),
+    *("prompt_lookup_num_tokens", "token_healing", "use_mtp"),
+)
 
 
 class Candidate(NamedTuple):
@@ -42,19 +50,32 @@ def generated(
     mode, own = model.training, model.generation_config
     ends = _ids(own.eos_token_id)
     config, more = _config(own, given, longest, sample), {}
+    aside = [*_ASIDE, *(["eos_token_id"] if at_eos == "go_on" else [])]
     if at_eos == "avoid" and ends:
         more["logits_processor"] = [_NoEndBefore(given + limit - 1, ends)]
     model.eval()
     try:
-        if at_eos == "go_on":  # a None in ``config`` would stand for the model's own
-            model.generation_config, ends = copy.deepcopy(own), []
-            model.generation_config.eos_token_id = None
-        tokens = model.generate(**inputs, generation_config=config, **more)
+        with _set_aside(own, aside):
+            tokens = model.generate(**inputs, generation_config=config, **more)
     finally:
-        model.generation_config = own
         model.train(mode)
+    ends = [] if at_eos == "go_on" else ends
     tokens = tokens[:, given : given + longest]
     return Candidate(tokens, counted(tokens, limit, ends))
+
+
+@contextlib.contextmanager
+def _set_aside(own: Any, names: Sequence[str]) -> Iterator[None]:
+    """Without these settings of a model's own within the block: in another ``GenerationConfig`` a
+    None stands for them. In place, as wrappers (PEFT's) hand the object on to the model in them."""
+    before = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
+    try:
+        for name in before:
+            setattr(own, name, None)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(own, name, value)
 
 
 class _NoEndBefore:

@@ -53,7 +53,8 @@ def eisl_compute_loss(
         is the mean over all their labels.
 
     Raises:
-        ValueError: no logits or labels, or unknown options.
+        ValueError: no logits or labels, unknown options, or several GPUs of one process
+            (``nn.DataParallel``), whose number the trainer would multiply the loss by.
 
     >>> from types import SimpleNamespace
     >>> outputs = SimpleNamespace(logits=torch.zeros(2, 3, 5), encoder_last_hidden_state=None)
@@ -67,6 +68,12 @@ def eisl_compute_loss(
     if logits is None or labels is None:
         missing = "outputs have no logits" if logits is None else "there are no labels"
         raise ValueError(f"eisl_compute_loss: {missing}")
+    if isinstance(num_items_in_batch, Tensor) and num_items_in_batch.numel() > 1:
+        raise ValueError(
+            "eisl_compute_loss: several GPUs of one process (nn.DataParallel) would make the loss "
+            "as many times as large: start a process for each GPU with torchrun or accelerate "
+            "launch, or show one with CUDA_VISIBLE_DEVICES"
+        )
     if shift is None:
         shift = not hasattr(outputs, "encoder_last_hidden_state")
     if shift:
@@ -135,6 +142,7 @@ def target_seeds(targets: Tensor, mask: Tensor, *salt: int) -> Tensor:
     >>> torch.equal(target_seeds(two, mask, 1)[1:], target_seeds(two[1:, :2], mask[1:, :2], 1))
     True
     """
-    place = torch.arange(targets.size(1), device=targets.device) << 32
+    # Labels are padded on either side, and stand behind a prompt or not.
+    place = (mask.long().cumsum(1) - 1).clamp(min=0) << 32
     mixed = fold(targets.masked_fill(~mask, 0) + place).masked_fill(~mask, 0)
     return fold(mixed.sum(1), *salt)
