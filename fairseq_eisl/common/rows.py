@@ -180,16 +180,37 @@ WAYS = (
     *("search", "beam", "lenpen", "lm_weight"),
 )
 """Columns that tell several translations of one system from a score that was computed again."""
+CHOSEN = ("beam", "lenpen", "lm_weight")
+"""Those of them that trials may have chosen for each seed."""
+NO_NOISE = ("", "none")
+
+
+def noise_of(row: Row) -> str:
+    """Of a row; ``none`` where there is none."""
+    noise = row.get("noise", "")
+    return "none" if noise in NO_NOISE else noise
 
 
 def ways(rows: Sequence[Row]) -> List[str]:
     """The columns of :data:`WAYS` in which rows of one system, noise and seed differ."""
+    return _differing(rows, WAYS, lambda row: (row["system"], noise_of(row), row.get("seed", "")))
+
+
+def kinds(rows: Sequence[Row]) -> List[str]:
+    """The columns of :data:`WAYS`, but those of :data:`CHOSEN`, in which rows of one system and
+    noise differ, whatever their seeds: a mean over them would be of several things."""
+    names = [name for name in WAYS if name not in CHOSEN]
+    return _differing(rows, names, lambda row: (row["system"], noise_of(row)))
+
+
+def _differing(
+    rows: Sequence[Row], names: Sequence[str], key: Callable[[Row], Tuple[str, ...]]
+) -> List[str]:
     found: Dict[Tuple[str, ...], List[Row]] = {}
     for row in rows:
-        key = tuple(row.get(name, "") for name in ("system", "noise", "seed"))
-        found.setdefault(key, []).append(row)
+        found.setdefault(key(row), []).append(row)
     return [
         name
-        for name in WAYS
+        for name in names
         if any(len({row.get(name, "") for row in same}) > 1 for same in found.values())
     ]

@@ -3,13 +3,12 @@
 import statistics
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..common.rows import Row, check_columns
+from ..common.rows import Row, check_columns, noise_of
 from .row_checks import bleu_kind, check_one_way, number, only
 
 _NEEDED = ("system", "noise", "seed", "bleu", "bleu_signature", "test_set")
 _MEANS = {"repetition": 2, "length_ratio": 3}
 """Columns whose mean is shown where every row has them, and its digits."""
-NO_NOISE = ("", "none")
 
 
 class Group(NamedTuple):
@@ -42,8 +41,7 @@ def groups(rows: Sequence[Row]) -> List[Group]:
     check_one_way(rows)
     found: Dict[Tuple[str, str], Dict[str, Row]] = {}
     for row in rows:
-        noise = "none" if row["noise"] in NO_NOISE else row["noise"]
-        found.setdefault((noise, row["system"]), {})[row["seed"]] = row
+        found.setdefault((noise_of(row), row["system"]), {})[row["seed"]] = row
     return [
         Group(noise, system, list(of), [number(r, "bleu") for r in of.values()], list(of.values()))
         for (noise, system), of in found.items()

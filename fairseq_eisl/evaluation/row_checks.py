@@ -2,7 +2,7 @@
 
 from typing import Optional, Sequence
 
-from ..common.rows import Row, ways
+from ..common.rows import Row, kinds, ways
 
 
 def repetition_reference(rows: Sequence[Row]) -> Optional[float]:
@@ -33,9 +33,9 @@ def only(name: str, values: Sequence[str]) -> str:
 
 
 def check_one_way(rows: Sequence[Row]):
-    """Raise ValueError where a system has several translations under one noise and seed: which of
-    them is meant must be said."""
-    for name in ways(rows):
+    """Raise ValueError where a system has several translations under one noise and seed, or its
+    seeds are of several models or searches: which of them is meant must be said."""
+    for name in [*ways(rows), *kinds(rows)]:
         values = dict.fromkeys(row.get(name, "") for row in rows)
         raise ValueError(
             f"a system has rows of several {name} ({', '.join(values)}); choose one, e.g. "

@@ -3,7 +3,7 @@
 import math
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from ..common.rows import Row
+from ..common.rows import Row, ways
 from .intervals import interval
 from .row_checks import bleu_kind, number
 from .short_names import isolated, shown
@@ -16,7 +16,7 @@ SETTINGS = (
 
 
 class Setting(NamedTuple):
-    """Rows that may be compared. known: the columns of :data:`SETTINGS` that are filled.
+    """Rows that may be compared. known: what tells them from others, as far as it is filled.
 
     bleu: mean over the seeds by system, the baseline first. seeds: how many each has.
     rows: those that count, by system.
@@ -33,9 +33,15 @@ class Setting(NamedTuple):
         return min(scores), max(scores)
 
 
+def _columns(rows: Sequence[Row]) -> List[str]:
+    """:data:`SETTINGS`, and how rows were decoded where one system was in several ways. Of several
+    systems each may have the way that trials chose for it."""
+    return [*SETTINGS, *(name for name in ways(rows) if name not in SETTINGS)]
+
+
 def varying(rows: Sequence[Row]) -> List[str]:
-    """The columns of :data:`SETTINGS` that have several values."""
-    return [name for name in SETTINGS if len({row.get(name, "") for row in rows}) > 1]
+    """What tells settings from one another: the columns of it that have several values."""
+    return [name for name in _columns(rows) if len({row.get(name, "") for row in rows}) > 1]
 
 
 def settings(rows: Sequence[Row]) -> List[Setting]:
@@ -48,9 +54,10 @@ def settings(rows: Sequence[Row]) -> List[Setting]:
         ValueError: a BLEU that is no number.
     """
     found: Dict[Tuple[str, ...], Dict[str, Dict[str, Row]]] = {}
+    columns = _columns(rows)
     for row in rows:
         kind = bleu_kind(row.get("bleu_signature", ""))
-        key = (*(row.get(name, "") for name in SETTINGS), kind)
+        key = (*(row.get(name, "") for name in columns), kind)
         seeds = found.setdefault(key, {}).setdefault(row["system"], {})
         number(row, "bleu")
         seeds[row.get("seed", "")] = row
@@ -61,7 +68,7 @@ def settings(rows: Sequence[Row]) -> List[Setting]:
         means = {
             name: sum(number(r, "bleu") for r in kept[name]) / len(kept[name]) for name in order
         }
-        known = {name: value for name, value in zip(SETTINGS, key) if value}
+        known = {name: value for name, value in zip(columns, key) if value}
         result.append(Setting(known, means, {name: len(kept[name]) for name in order}, kept))
     return result
 
@@ -137,8 +144,11 @@ def evidence(rows: Sequence[Row], tests: Sequence[Row] = (), size: int = 0) -> s
     if where:
         parts.append(f"test set: {', '.join(where)}")
     others = [f"{n} {first[n]}" for n in ("noise", "model") if first.get(n)]
-    if set(told.seeds.values()) == {1} and first.get("seed"):
-        others.append(f"seed {first['seed']}")
+    seeds = {name: row.get("seed", "") for name, row in of.items()}
+    if set(told.seeds.values()) == {1} and all(seeds.values()):
+        one = len(set(seeds.values())) == 1
+        of_each = ", ".join(f"{_quoted(name)} {seed}" for name, seed in seeds.items())
+        others.append(f"seed {first['seed']}" if one else f"seeds: {of_each}")
     if others:
         parts.append(", ".join(others))
     return "".join(f"{part[:1].upper()}{part[1:]}. " for part in parts).rstrip()

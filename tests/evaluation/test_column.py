@@ -103,6 +103,7 @@ def test_models_with_other_seeds_stand_beside_each_other(tmp_path, figures):
         (lambda r: [*r, {**r[0], "pairs": ""}], "pairs", "a row has no pairs"),
         (lambda r: [*r, {**r[0], "test_set": "x"}], "pairs", "test_set"),
         (lambda r: [*r, {**r[0], "noise": "drop:0.1"}], "pairs", "noise"),
+        (lambda r: [*r, {**r[0], "beam": "2"}], "pairs", r"several beam \(, 2\); choose one"),
         (lambda r: [*r, {**r[0], "seed": "2"}], "pairs", "has no row for seed 2, others have"),
         (lambda r: [{**r[0], "bleu": "x"}, *r[1:]], "pairs", "bleu is 'x', no number"),
     ],
@@ -110,6 +111,10 @@ def test_models_with_other_seeds_stand_beside_each_other(tmp_path, figures):
 def test_rows_that_do_not_fit_together(change, column, message):
     with pytest.raises(ValueError, match=message):
         column_values(change(rows("pairs", PAIRS)), column)
+
+
+def test_a_way_to_decode_may_be_what_is_drawn_against():
+    assert column_values(rows("beam", ["1", "5"]), "beam").places == ["1", "5"]
 
 
 def test_wrong_pictures(tmp_path):

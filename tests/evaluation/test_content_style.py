@@ -69,6 +69,9 @@ def test_rows_that_are_not_compared_are_named():
     mixed[0]["accuracy_signature"] = "another"
     with pytest.raises(ValueError, match="rows of several accuracy_signature are not compared"):
         content_style(mixed)
+    twice = [*rows(), {**rows()[0], "beam": "1"}]
+    with pytest.raises(ValueError, match=r"several beam \(, 1\); choose one"):
+        content_style(twice)
     lacking = rows()
     del lacking[1]["accuracy"]
     with pytest.raises(ValueError, match="a row has no accuracy"):

@@ -45,6 +45,20 @@ def test_the_architecture_is_named_where_there_are_several():
     assert list(iteration_lines(several).lines) == ["lev CE", "lev EISL", "cmlm EISL", "EISL"]
 
 
+@pytest.mark.parametrize("name", ["targets", "length_candidates", "beam", "search"])
+def test_a_line_is_of_one_way_to_translate(name):
+    rows = [lev(iterations="0", **{name: "1"}), lev(iterations="9", **{name: "2"})]
+    with pytest.raises(ValueError, match=f"several {name} are not compared: 1, 2"):
+        iteration_lines(rows)
+    rows[1]["system"] = "CE"  # each line may have its own
+    assert list(iteration_lines(rows).lines) == ["EISL", "CE"]
+
+
+def test_trials_may_choose_for_each_seed():
+    rows = [lev(iterations=i, seed=s, lenpen=s) for i in ("0", "9") for s in ("1", "2")]
+    assert iteration_lines(rows).seeds == ["1", "2"]
+
+
 def test_seed_test_set_and_noise_may_be_unknown():
     unknown = ("seed", "test_set", "noise", "repetition_reference")
     rows = [{k: v for k, v in lev(iterations=i).items() if k not in unknown} for i in ("0", "1")]

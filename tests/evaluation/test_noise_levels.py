@@ -108,6 +108,8 @@ def test_is_there_a_line_to_draw(noises, several):
         ({"test_set": "test 2016"}, "several test_set are not compared"),
         ({"arch": "lev"}, "several arch are not compared: , lev"),
         ({"search": "greedy"}, "several search are not compared: , greedy"),
+        ({"targets": "kd"}, "several targets are not compared: , kd"),
+        ({"beam": "5"}, r"several beam \(, 5\); choose one"),
         ({"bleu_signature": "nrefs:1|tok:13a"}, "several bleu_signature"),
     ],
 )

@@ -92,6 +92,21 @@ def test_the_newest_row_of_a_seed_counts_and_no_noise_is_none():
             "",
             r"several iterations \(, 9\)",
         ),
+        (
+            [row("CE", "none", "1", "1", model="a"), row("CE", "none", "2", "2", model="b")],
+            "",
+            r"several model \(a, b\); choose one, e.g. --where model=a",
+        ),
+        (
+            [row("CE", "none", "1", "1", arch="a"), row("CE", "none", "2", "2", arch="b")],
+            "",
+            r"several arch \(a, b\)",
+        ),
+        (
+            [row("CE", "", "1", "1", beam="1"), row("CE", "none", "1", "2", beam="5")],
+            "",
+            r"several beam \(1, 5\)",
+        ),
     ],
 )
 def test_what_cannot_be_averaged_is_said(rows, ceiling, message):

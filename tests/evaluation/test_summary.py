@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_eisl.evaluation.summary import headline, settings, varying
+from fairseq_eisl.evaluation.summary import evidence, headline, settings, varying
 
 from .logs import row
 
@@ -28,6 +28,21 @@ def test_of_several_settings_the_widest_difference_is_told():
         "EISL 24.5 BLEU against CE 10.5, where they differ most (noise repeat:0.5). "
         "Highest BLEU: equal in 1, CE in 1, EISL in 1 of 3 settings."
     )
+
+
+@pytest.mark.parametrize("name", ["beam", "lenpen", "lm_weight"])
+def test_ways_to_decode_are_never_taken_for_one_another(name):
+    ways = [row("CE", bleu="30", **{name: "5"}), row("CE", bleu="20", **{name: "1"})]
+    ways.append(row("EISL", bleu="25", **{name: "5"}))
+    assert headline(ways) == "EISL 25.0 BLEU against CE 30.0."
+    # Trials may have chosen another one for each system.
+    assert headline(ways[1:]) == "EISL 25.0 BLEU against CE 20.0." and varying(ways) == [name]
+
+
+def test_the_seed_is_told_of_each_system():
+    assert "seed 1." in evidence([row("CE", seed="1"), row("EISL", seed="1")])
+    told = evidence([row("CE", seed="1"), row("EISL", seed="2")])
+    assert "seeds: CE 1, EISL 2." in told, told
 
 
 def test_ways_to_search_are_never_taken_for_one_another():

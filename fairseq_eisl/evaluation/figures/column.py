@@ -4,7 +4,7 @@ import math
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...common.rows import Row
-from ..row_checks import number
+from ..row_checks import check_one_way, number
 from ..short_names import shown, spoken
 from .canvas import (
     COLOURS,
@@ -93,6 +93,7 @@ def column_values(rows: Sequence[Row], column: str, tests: Sequence[Row] = ()) -
     values: Dict[str, Dict[str, List[float]]] = {name: {} for name in values_of(rows, "system")}
     sure = known_intervals(rows, tests, every, lambda row: (row["system"], row[column]))
     for place in places:
+        check_one_way([row for row in rows if row[column] == place])
         here = {point: of for point, of in found.items() if point[1] == place}
         scores = by_seed(here, seeds[place], lambda point: f"{point[0]} at {column} {point[1]}")
         for (system, _), of_seeds in scores.items():

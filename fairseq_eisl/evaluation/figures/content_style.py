@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ...common.rows import Row
-from ..row_checks import number
+from ..row_checks import check_one_way, number
 from .canvas import (
     COLOURS,
     GRID,
@@ -49,6 +49,7 @@ def content_style(rows: Sequence[Row], tests: Sequence[Row] = ()) -> ContentStyl
             seeds, or rows of several test sets, classifiers or kinds of BLEU.
     """
     check_rows(rows, _NEEDED, same=[name for name in _SAME if any(row.get(name) for row in rows)])
+    check_one_way(rows)
     found: Dict[str, Dict[str, Tuple[float, float]]] = {}
     weights: Dict[str, Tuple[float, float]] = {}
     for row in rows:

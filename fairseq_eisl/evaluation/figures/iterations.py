@@ -3,8 +3,8 @@
 import math
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...common.rows import Row
-from ..row_checks import identity, number, repetition_reference
+from ...common.rows import CHOSEN, WAYS, Row
+from ..row_checks import identity, number, only, repetition_reference
 from .canvas import (
     COLOURS,
     GRID,
@@ -80,6 +80,7 @@ def iteration_lines(rows: Sequence[Row], tests: Sequence[Row] = ()) -> Iteration
         if row.get("seed", "") in of:
             raise ValueError(f"two rows of the same run: {identity(row)}")
         of[row.get("seed", "")] = row
+    _check_lines(rows, [point(row)[0] for row in rows])
     seeds = values_of(rows, "seed")
     sure = known_intervals(rows, tests, seeds, point)
     for label, count in sorted(found):
@@ -100,6 +101,17 @@ def iteration_lines(rows: Sequence[Row], tests: Sequence[Row] = ()) -> Iteration
         repetition_reference=repetition_reference(rows),
         intervals=sure,
     )
+
+
+def _check_lines(rows: Sequence[Row], labels: Sequence[str]) -> None:
+    """Raises ValueError: the rows of one line differ in more than their iterations."""
+    for label in dict.fromkeys(labels):
+        of = [row for row, own in zip(rows, labels) if own == label]
+        for name in (each for each in WAYS if each not in ("iterations", *CHOSEN)):
+            only(name, values_of(of, name))
+        for seed in values_of(of, "seed"):
+            for name in CHOSEN:
+                only(name, [row.get(name, "") for row in of if row.get("seed", "") == seed])
 
 
 def _line(found: Dict[int, Dict[str, Row]], seeds: Sequence[str]) -> Line:

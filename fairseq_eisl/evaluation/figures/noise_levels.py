@@ -4,12 +4,12 @@ import math
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ...common.rows import Row
-from ..row_checks import number
+from ..row_checks import check_one_way, number
 from .collect import Ends, by_seed, check_rows, known_intervals, values_of
 
 _NEEDED = ("system", "noise", "seed", "test_set", "bleu", "bleu_signature")
 # Else two rows look like one.
-_SAME = ("test_set", "arch", "model", "iterations", "length_candidates", "search")
+_SAME = ("test_set", "arch", "model", "targets", "iterations", "length_candidates", "search")
 
 
 class Levels(NamedTuple):
@@ -103,6 +103,7 @@ def noise_lines(
             test sets or kinds of BLEU.
     """
     check_rows(rows, _NEEDED, same=_SAME, may_be_empty=("noise",))
+    check_one_way(rows)
     seeds = values_of(rows, "seed")
     found: Dict[_Point, Dict[str, float]] = {}
     for row in rows:

@@ -5,7 +5,7 @@ import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ...common.matplotlib_check import why_no_pictures
-from ...common.rows import Row
+from ...common.rows import CHOSEN, Row, ways
 from ..examples import CHANGED, RANDOM, WORST, choose
 from ..figures.canvas import for_a_page
 from ..figures.compare import compare
@@ -160,6 +160,8 @@ def _pictures(run: Run) -> List[_Picture]:
     pictures: List[_Picture] = []
     several = set(varying(run.rows)) - {"noise"}
     one = _first(_first(run.rows, "length_candidates"), "search")
+    for name in ways(one):  # else each system has the one that trials chose for it
+        one = _first(one, name) if name in CHOSEN else one
     if "iterations" in several:
         pictures.append(
             (
@@ -174,7 +176,7 @@ def _pictures(run: Run) -> List[_Picture]:
     if any(row.get(COLUMN) for row in run.rows):
         caption = "Content (BLEU to the sources) against style (accuracy)"
         pictures.append(
-            (caption, lambda path: draw_content_style(content_style(run.rows, run.tests), path))
+            (caption, lambda path: draw_content_style(content_style(one, run.tests), path))
         )
     if run.curves:
         start = run.curve_start

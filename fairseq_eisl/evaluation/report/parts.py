@@ -4,7 +4,7 @@ import html
 import re
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...common.rows import Row
+from ...common.rows import WAYS, Row
 from ...common.run_files import TRIAL_COLUMNS
 from ..intervals import ends, p_text
 from ..metrics.registry import heading, shown_columns, signature_heading
@@ -12,7 +12,7 @@ from ..row_checks import number
 from ..word_diff import condensed, missing_words
 from .rendering import as_html, part
 
-_ABOUT = ("arch", "noise", "test_set", "seed", "iterations", "length_candidates", "search")
+_ABOUT = ("noise", "test_set", "seed", *WAYS)
 _SIGNATURE = "_signature"
 
 
@@ -55,8 +55,7 @@ def significance(rows: Sequence[Row]) -> str:
     Raises:
         ValueError: a mean or margin that is no number.
     """
-    columns = ("noise", "iterations", "length_candidates", "search")
-    told = [name for name in columns if not _same(rows, name)]
+    told = [name for name in ("noise", *WAYS) if not _same(rows, name)]
     body = []
     for row in rows:
         mean, margin = number(row, "bleu_mean"), number(row, "bleu_margin")
