@@ -142,6 +142,14 @@ def test_perplexity_is_that_of_the_language_models_own_validation(trained, tmp_p
     assert found.score == pytest.approx(told, rel=2e-3) and "lstm_lm" in found.signature
     shuffled = [" ".join(line.split()[::-1]) for line in lines]
     assert perplexity(shuffled, str(tmp_path / "lm/checkpoint_last.pt")).score > found.score
+    with (tmp_path / "bin/dict.txt").open("a") as f:  # preprocessed again, with more words
+        f.write("".join(f"new{i} 1\n" for i in range(20)))
+    with pytest.raises(ValueError) as error:
+        perplexity(lines, str(tmp_path / "lm/checkpoint_last.pt"))
+    assert str(error.value) == (
+        f"{tmp_path}/lm/checkpoint_last.pt: its weights do not fit the dictionary in "
+        f"{tmp_path}/bin, which has changed since"
+    )
 
 
 def test_wrong_data_end_the_training_with_one_line(trained, tmp_path):

@@ -1,6 +1,7 @@
 """Vectors of words: read from a file, or made from a text by its neighbouring words."""
 
 import os
+import re
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ from ..common.files import read_lines
 SIZE, WINDOW, MOST = 100, 4, 4000
 _SHIFT = 0.75  # of the counts of neighbours, so that rare ones say less (Levy et al., 2015)
 _ROUNDS, _SPARE = 4, 10
+_LEAST = 10  # numbers of a vector: fewer may stand in a sentence
+_APART = re.compile("[ \t]+")  # other white space, such as a no-break space, is part of a word
 
 
 class WordVectors(NamedTuple):
@@ -26,36 +29,48 @@ class WordVectors(NamedTuple):
 
 
 def read_word_vectors(path: str) -> WordVectors:
-    """Of a file in GloVe's text format (a word and its numbers a line; a first line of two counts,
-    as word2vec has, is left out), or trained on the file where it is plain text.
+    """Of a file in GloVe's text format (a word and its numbers a line, with spaces or tabs between
+    them; a first line of two counts, as word2vec has, is left out), or trained on the file where it
+    is plain text.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is empty, no UTF-8 text, or its vectors are not of one size.
+        ValueError: it is empty, no UTF-8 text, or its vectors are not of one size or too short.
     """
-    lines = read_lines(path)
+    lines, first = read_lines(path), 1
     if len(lines[0].split()) == 2 and all(part.isdecimal() for part in lines[0].split()):
-        lines = lines[1:]
+        lines, first = lines[1:], 2
     name = os.path.basename(path)
-    if not lines or _numbers(lines[0]) is None:
+    head = _entry(next(filter(str.strip, lines), ""))
+    size = len(head.numbers) if head else 0
+    if size < _LEAST:
+        if head and all(map(_entry, filter(str.strip, lines))):
+            raise ValueError(
+                f"{path}: every line is a word and numbers ({size} in the first): no plain text, "
+                f"and vectors have {_LEAST} numbers or more"
+            )
         return train_word_vectors([line.split() for line in lines], name)
     places: Dict[str, int] = {}
     rows: List[List[float]] = []
-    for number, line in enumerate(lines, 1):
-        numbers = _numbers(line)
-        if numbers is None or len(numbers) != len(_numbers(lines[0]) or []):
+    for number, line in enumerate(lines, first):
+        entry = _entry(line)
+        if entry is None or len(entry.numbers) != size:
             raise ValueError(f"{path}: line {number}: a word and as many numbers as before it")
-        places.setdefault(line.split(" ")[0], len(rows))
-        rows.append(numbers)
-    size = len(rows[0])
+        places.setdefault(entry.word, len(rows))
+        rows.append(entry.numbers)
     return WordVectors(places, np.array(rows, dtype=np.float32), f"vectors:{name}-{size}")
 
 
-def _numbers(line: str) -> Optional[List[float]]:
-    """What follows the word of a line of vectors; None where that are not ten numbers or more."""
-    parts = line.split()[1:]
+class _Entry(NamedTuple):
+    word: str
+    numbers: List[float]
+
+
+def _entry(line: str) -> Optional[_Entry]:
+    """A word and its numbers; None where the line is something else."""
+    word, *parts = _APART.split(line.strip(" \t"))
     try:
-        return [float(part) for part in parts] if len(parts) >= 10 else None
+        return _Entry(word, [float(part) for part in parts]) if parts else None
     except ValueError:
         return None
 

@@ -5,7 +5,7 @@ from typing import Dict, Tuple
 
 from omegaconf import DictConfig
 
-from ..evaluation.metrics.registry import registered
+from ..evaluation.metrics.registry import idle_flags, registered
 from .recipe import CHECKPOINT, TEXT, judges
 
 _PATHS = {
@@ -25,6 +25,9 @@ def check_score(recipe: DictConfig):
             yield key, f"no metric has this flag (choose from {', '.join(sorted(known))})"
         elif known[name].in_run is not None:
             yield key, "the recipe gives this flag itself; leave it away"
+    # The scores come last: what they would refuse must not cost the trainings before them.
+    for flag, needed in idle_flags(lambda flag: flag.in_run or recipe.score.get(flag.name[2:])):
+        yield f"score.{flag.name[2:]}", f"needs score.{needed.name[2:]}"
     for name, path in _paths(recipe).items():
         is_there, kind = _PATHS[known[name].metavar]
         if not is_there(path):

@@ -250,6 +250,32 @@ def test_a_log_is_not_written_over_and_pieces_are_not_compared(folder, capsys):
     run(capsys, "--log", "log", "--out", "mbr.log", "--plain-words")
 
 
+def test_pieces_are_told_of_the_log_and_sentence_that_have_them(folder, capsys):
+    pieces = [SAMPLES[0], SAMPLES[1], ["a red hat .", "a re@@ d hat .", "", ""]]
+    (folder / "b").write_text(log_of(pieces, references=REFERENCE))
+    error = refused(capsys, "--log", "log", "b", "--out", "mbr.log")
+    assert "error: --log b: sentence 2 holds subword pieces ('a re@@ d hat .')" in error
+    assert main(["mbr", "--log", "log", "b", "--out", "mbr.log", "--plain-words"]) == 0
+    error = capsys.readouterr().err
+    assert "b: sentence 2 holds" in error and error.count("\n") == 1
+    glued = [SAMPLES[0], ["xwo@@yz"] * 4, SAMPLES[2]]
+    (folder / "b").write_text(log_of(glued, references=REFERENCE))
+    assert "--log b: words are glued together ('xwo@@yz', sentence 1)" in refused(
+        capsys, "--log", "log", "b", "--out", "mbr.log"
+    )
+
+
+def test_an_earlier_output_is_replaced_and_nothing_else_is(folder, capsys):
+    error = refused(capsys, "--log", "log", "--out", "ref")
+    assert "--out ref: what is there is no log of hypotheses, it will not be replaced" in error
+    assert (folder / "ref").read_text().splitlines() == REFERENCE
+    (folder / "mbr.log").write_text("")
+    run(capsys, "--log", "log", "--out", "mbr.log", "--utility", "chrf")
+    first = (folder / "mbr.log").read_text()
+    run(capsys, "--log", "log", "--out", "mbr.log")
+    assert (folder / "mbr.log").read_text() != first
+
+
 def test_a_tokeniser_is_nothing_to_chrf(folder, capsys):
     given = ["--log", "log", "--out", "mbr.log", "--utility", "chrf"]
     assert main(["mbr", *given, "--tokenize", "13a"]) == 0

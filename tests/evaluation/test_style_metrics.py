@@ -119,6 +119,37 @@ def test_vectors_of_a_file_or_of_a_text(tmp_path):
         read_word_vectors(str(text))
 
 
+@pytest.mark.parametrize("between", [" ", "\t", "  "])
+def test_vectors_are_found_whatever_parts_their_numbers(tmp_path, between):
+    path = tmp_path / "vectors"
+    words = ["10\u00a0000", "wine", "2"]
+    rows = [between.join([word, *["0.5"] * 9, f"{i}.25"]) for i, word in enumerate(words)]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    found = read_word_vectors(str(path))
+    assert list(found.places) == words and found.about == "vectors:vectors-10"
+    assert found.of(["wine"])[0, -1] == 1.25
+
+
+@pytest.mark.parametrize("head, line", [("", 2), ("2 10\n", 3)])
+def test_a_wrong_line_of_vectors_is_that_of_the_file(tmp_path, head, line):
+    path = tmp_path / "vectors"
+    path.write_text(f"{head}a {'0.5 ' * 10}\nb 0.5\n")
+    with pytest.raises(ValueError, match=f"vectors: line {line}: a word and as many numbers"):
+        read_word_vectors(str(path))
+
+
+@pytest.mark.parametrize("head", ["", "3 5\n"])
+def test_vectors_that_are_too_short_are_not_taken_for_a_text(tmp_path, head):
+    path = tmp_path / "vectors"
+    lines = "".join(f"{word} 0.1 0.2 0.{i} 1e-3 -1\n" for i, word in enumerate("abc"))
+    path.write_text(head + lines + "\n")
+    with pytest.raises(ValueError, match="vectors: every line is a word and numbers .5 in the "
+                       "first.: no plain text, and vectors have 10 numbers or more"):  # fmt: skip
+        read_word_vectors(str(path))
+    path.write_text(lines * 9 + "a b c came\n")
+    assert read_word_vectors(str(path)).about.startswith("vectors:ppmi-svd-")
+
+
 def test_scores_have_the_distance_and_peoples_references(tmp_path, monkeypatch, capsys):
     nouns_of_the_table(monkeypatch)
     texts = {
@@ -142,6 +173,12 @@ def test_scores_have_the_distance_and_peoples_references(tmp_path, monkeypatch, 
     with pytest.raises(SystemExit):
         main([*flags, "--style-classifier", f"{tmp_path}/checkpoint.pt"])
     assert "needs --wanted-styles FILE" in capsys.readouterr().err
+    judge = ["--style-classifier", f"{tmp_path}/checkpoint.pt", "--wanted-styles"]
+    for name, words in (("none", "No such file"), ("human", "1 lines for the 2 hypotheses")):
+        with pytest.raises(SystemExit):
+            main([*flags, *judge, f"{tmp_path}/{name}"])
+        error = capsys.readouterr().err
+        assert f"error: --wanted-styles {tmp_path}/{name}: {words}" in error
 
 
 class FakeGPT2:

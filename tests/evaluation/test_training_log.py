@@ -57,6 +57,14 @@ def test_a_line_after_a_progress_bar(read):
     assert read("epoch 1:  50%|###\r" + simple_validation(5, 1.0)).updates == [5]
 
 
+def test_a_bar_of_the_validation_does_not_hide_its_scores(read):
+    """tqdm's bar begins as the line with the scores does, and is wiped out by spaces."""
+    bar = "epoch 001 | valid on 'valid' subset:  50%|##   | 1/2 [00:00<00:00]"
+    for end in ("\n", "\r\n"):  # as in a file, and as script writes it
+        text = f"\r{bar}\r{' ' * 70}\r{simple_validation(7, 12.5)}{end}"
+        assert read(text + simple_validation(14, 13.0) + end) == Curve([7, 14], [12.5, 13.0])
+
+
 def test_other_metrics(read):
     assert read(simple_validation(5, 1.0), metric="ppl").scores == [30.78]
 
@@ -94,6 +102,9 @@ def test_the_effort_of_all_starts_is_added(tmp_path):
     # Killed between its last checkpoint and the line with the time.
     path.write_text(simple_validation(6, 1.0) + "\n")
     assert training_effort(str(path)) == {"training_seconds": "", "updates": "6"}
+    bars = [f"epoch 001: 9/99, num_updates={u}, wall={w}" for u, w in ((8, 5), (9, 6))]
+    path.write_text("\r".join([*bars, "| train | num_updates 10 | wall 7\n"]))
+    assert training_effort(str(path)) == {"training_seconds": "7", "updates": "10"}
     path.write_text("Traceback: wall paper\n")
     with pytest.raises(ValueError, match="no update in it"):
         training_effort(str(path))

@@ -112,6 +112,12 @@ def test_wrong_scores_and_columns_are_named(override, words):
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_score_that_would_be_refused_at_the_end_is_refused_at_once(recipe):
+    with pytest.raises(RecipeError, match="score.wanted-styles: needs score.style-classifier"):
+        load(str(recipe), ["score.style-classifier=null"])
+    load(str(recipe), ["score.style-classifier=null", "score.wanted-styles=null"])
+
+
 def test_other_recipes_are_scored_as_before():
     (stage,) = (each for each in build(load(str(SMOKE))) if each.name == "score")
     command = next(each for each in stage.commands if each[3] == "score")

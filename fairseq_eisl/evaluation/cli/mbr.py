@@ -3,17 +3,19 @@
 import argparse
 import math
 import os
+import re
 import time
 from typing import Iterator, List
 
 from ...common.errors import Refused, naming
 from ...common.files import whole_file
 from ..mbr import UTILITIES, Choice, choose, utility_of
-from ..readers.inputs import check_words, warn
+from ..readers.inputs import warn
 from ..readers.sample_log import Samples, read_all_samples
 from .options import MANY, says_how
 
 _EVERY = 10.0  # seconds between two lines of progress
+_OF_A_LOG = re.compile(rb"[HD]-\d+\t")
 
 
 def add_parser(commands) -> None:
@@ -44,15 +46,11 @@ def add_parser(commands) -> None:
 def mbr(args: argparse.Namespace) -> None:
     """Write a log of the chosen hypotheses, print one line."""
     _check_out(args)
-    samples = read_all_samples("--log", args.log)
-    given = " ".join(args.log)
-    texts = [text for sentence in samples for text in sentence.texts]
-    with naming(f"--log {given}"):
-        check_words(texts, args.log[0], [], args.plain_words)
-    if len(texts) == len(samples):
+    samples = read_all_samples("--log", args.log, args.plain_words)
+    if all(len(sentence.texts) == 1 for sentence in samples):
         raise Refused(
-            f"--log {given}: one hypothesis a sentence, there is nothing to choose from: generate "
-            "with --sampling --beam 16 --nbest 16, or name the logs of several seeds"
+            f"--log {' '.join(args.log)}: one hypothesis a sentence, there is nothing to choose "
+            "from: generate with --sampling --beam 16 --nbest 16, or name the logs of several seeds"
         )
     if args.utility == "chrf" and args.tokenize != "none":
         warn(f"--tokenize {args.tokenize}: no effect with --utility chrf")
@@ -69,6 +67,11 @@ def _check_out(args: argparse.Namespace) -> None:
     for log in args.log:
         if os.path.exists(args.out) and os.path.exists(log) and os.path.samefile(args.out, log):
             raise Refused(f"--out {args.out}: this is a --log, it will not be replaced")
+    if not os.path.isfile(args.out) or not os.path.getsize(args.out):
+        return
+    with naming(f"--out {args.out}", args.out), open(args.out, "rb") as f:
+        if not any(map(_OF_A_LOG.match, f)):  # a reference, say
+            raise ValueError("what is there is no log of hypotheses, it will not be replaced")
 
 
 def _told(samples: List[Samples]) -> Iterator[Samples]:

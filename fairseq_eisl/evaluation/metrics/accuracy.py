@@ -2,6 +2,7 @@
 
 from typing import Dict, Sequence
 
+from ...common.errors import naming
 from ...common.files import read_lines
 from ..readers.trained_model import batches, load_trained_model
 from .registry import Column, Flag, Job, Metric, Signature, register
@@ -61,7 +62,11 @@ def _compute(job: Job) -> Dict[str, str]:
     path = _WANTED.value(job.options)
     if not path:
         raise ValueError(f"needs {_WANTED.name} FILE")
-    found = accuracy(job.hypotheses, read_lines(path), _CLASSIFIER.value(job.options) or "")
+    with naming(f"{_WANTED.name} {path}", path):
+        wanted = read_lines(path)
+        if len(wanted) != len(job.hypotheses):
+            raise ValueError(f"{len(wanted)} lines for the {len(job.hypotheses)} hypotheses")
+    found = accuracy(job.hypotheses, wanted, _CLASSIFIER.value(job.options) or "")
     return {"accuracy": f"{found.score:.2f}", "accuracy_signature": found.signature}
 
 

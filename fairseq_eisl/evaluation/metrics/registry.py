@@ -5,7 +5,18 @@ import functools
 import importlib
 import os
 import pkgutil
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 SENTENCES = "sentences"
 """The column behind those of the metrics: how many sentences were scored."""
@@ -124,6 +135,21 @@ def registered() -> List[Metric]:
     """All metrics, in the order of the rows: those of this folder, and those from outside."""
     _load()
     return sorted(_METRICS.values(), key=lambda metric: metric.place)
+
+
+def idle_flags(value: Callable[[Flag], Any]) -> Iterator[Tuple[Flag, Flag]]:
+    """Flags that are given and read by no metric, each with the one that its metric needs.
+
+    ``value``: of a flag, as it is given. What a recipe gives of its own accord is never idle.
+    """
+    metrics = [metric for metric in registered() if metric.flags]
+    asked = [metric for metric in metrics if value(metric.flags[0])]
+    read = {flag.name for metric in asked for flag in metric.flags}
+    for metric in metrics:
+        for flag in metric.flags[1:]:
+            given = value(flag) and str(value(flag)) != flag.default
+            if given and flag.in_run is None and flag.name not in read:
+                yield flag, metric.flags[0]
 
 
 def shown_columns(wanted: Callable[[Column], bool]) -> List[str]:

@@ -3,8 +3,8 @@
 import contextlib
 from typing import Dict, List
 
-from ...common.errors import naming
-from .registry import Job, Metric, registered
+from ...common.errors import Refused, naming
+from .registry import Job, Metric, idle_flags, registered
 
 
 def asked(job: Job) -> List[Metric]:
@@ -16,8 +16,11 @@ def scores(job: Job) -> Dict[str, str]:
     """The columns of a row; a signature stands behind the last metric that has it.
 
     Raises:
-        Refused: names the flag of a metric that cannot be computed.
+        Refused: names the flag of a metric that cannot be computed, or one without effect.
     """
+    for flag, needed in idle_flags(lambda flag: flag.value(job.options)):
+        value = flag.value(job.options)
+        raise Refused(f"{flag.name} {value}: needs {needed.name} {needed.metavar}")
     metrics = asked(job)
     found = {}
     for metric in sorted(metrics, key=lambda one: not one.flags):  # what may be refused is first

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from ...common.errors import Refused, naming
 from ...common.files import read_lines
@@ -64,10 +64,19 @@ def read_hypotheses(
     return hypotheses
 
 
-def check_words(texts: List[str], path: str, references: List[str], plain: bool) -> None:
-    """Refuse what looks like pieces of words, or, of what are ``plain`` words, say so."""
+def check_words(
+    texts: List[str],
+    path: str,
+    references: List[str],
+    plain: bool,
+    sentences: Optional[Sequence[int]] = None,
+) -> None:
+    """Refuse what looks like pieces of words, or, of what are ``plain`` words, say so.
+
+    ``sentences``: which sentence each of the texts is of, where there are several of one.
+    """
     if plain:
-        for what in leftovers(texts, references):
+        for what in leftovers(texts, references, sentences):
             warn(f"{path}: {what}; scored as it is ({FLAG})")
     else:
-        check_pieces(texts, path, references)
+        check_pieces(texts, path, references, sentences)

@@ -5,6 +5,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
 from ...common.errors import naming
 from ...common.files import read_lines
 from .generation_log import Entry, entries_of, in_order
+from .inputs import check_words
 
 
 class Samples(NamedTuple):
@@ -64,13 +65,13 @@ def parse_samples(lines: Sequence[str], name: str = "log") -> List[Samples]:
     return samples
 
 
-def read_all_samples(given: str, paths: Sequence[str]) -> List[Samples]:
+def read_all_samples(given: str, paths: Sequence[str], plain: bool = False) -> List[Samples]:
     """The sentences of several logs, each with the hypotheses of all: one log after another.
 
-    ``given`` is the flag.
+    ``given`` is the flag. ``plain``: they are words, whatever looks like pieces of them.
 
     Raises:
-        Refused: what :func:`read_samples` raises, or logs of different sentences.
+        Refused: what :func:`read_samples` raises, logs of different sentences, or pieces of words.
     """
     whole: List[Samples] = []
     for path in paths:
@@ -78,6 +79,9 @@ def read_all_samples(given: str, paths: Sequence[str]) -> List[Samples]:
             samples = read_samples(path)
             for problem in _differences(whole, samples):
                 raise ValueError(f"{problem}: not the sentences of {paths[0]}")
+            texts = [text for each in samples for text in each.texts]
+            owners = [i for i, each in enumerate(samples) for _ in each.texts]
+            check_words(texts, path, [], plain, owners)
         whole = [_joined(a, b) for a, b in zip(whole, samples)] if whole else samples
     return whole
 

@@ -55,14 +55,20 @@ _KINDS = (
 )
 
 
-def leftovers(texts: Sequence[str], references: Sequence[str] = ()) -> Iterator[str]:
+def leftovers(
+    texts: Sequence[str],
+    references: Sequence[str] = (),
+    sentences: Optional[Sequence[int]] = None,
+) -> Iterator[str]:
     """What looks like subword pieces, a sentence for people each; nothing for plain words.
 
     ``references``: the plain words of the same sentences; pieces that they hold as well are text.
+    ``sentences``: which sentence each text is of, where that is not its place.
 
     >>> list(leftovers(["a man", "a wo@@ man"]))
     ["sentence 1 holds subword pieces ('a wo@@ man'): generate with --remove-bpe subword_nmt"]
     """
+    sentences = range(len(texts)) if sentences is None else sentences
     split = [text.split() for text in texts]
     wanted = [text.split() for text in references]
     filled = sum(map(bool, split))
@@ -72,13 +78,13 @@ def leftovers(texts: Sequence[str], references: Sequence[str] = ()) -> Iterator[
         share = _FEW if references and not in_text else _SOME
         if marked and len(marked) >= share * filled:
             i = marked[0]
-            yield f"sentence {i} holds subword pieces ({texts[i][:60]!r}): {kind.remedy}"
+            yield f"sentence {sentences[i]} holds subword pieces ({texts[i][:60]!r}): {kind.remedy}"
             return
     glued = [i for i, text in enumerate(texts) if _GLUED.search(text)]
     in_text = any(map(_GLUED.search, references))
     if not in_text and len(glued) > 0.1 * len(texts):
         yield (
-            f"words are glued together ({texts[glued[0]][:60]!r}, sentence {glued[0]}): "
+            f"words are glued together ({texts[glued[0]][:60]!r}, sentence {sentences[glued[0]]}): "
             f"{_SUBWORD_NMT}"
         )
         return
@@ -91,13 +97,19 @@ def leftovers(texts: Sequence[str], references: Sequence[str] = ()) -> Iterator[
         yield f"numbers instead of words ({' '.join(first)[:60]!r}): {_GPT2}"
 
 
-def check_pieces(texts: Sequence[str], name: str, references: Sequence[str] = ()) -> None:
-    """Refuse texts that hold subword pieces, or words that a wrong removal glued together.
+def check_pieces(
+    texts: Sequence[str],
+    name: str,
+    references: Sequence[str] = (),
+    sentences: Optional[Sequence[int]] = None,
+) -> None:
+    """Refuse texts that hold subword pieces, or words that a wrong removal glued together; more
+    under :func:`leftovers`.
 
     Raises:
         ValueError: names the first sentence, the right option, and the flag to go on with.
     """
-    for what in leftovers(texts, references):
+    for what in leftovers(texts, references, sentences):
         raise ValueError(f"{name}: {what}; if these are plain words, {FLAG}")
 
 

@@ -12,7 +12,7 @@ def load_trained_model(path: str) -> Tuple[Any, Any, Any]:
     Raises:
         OSError: the file cannot be read.
         ValueError: no checkpoint, or the data that it was trained on, which has its dictionary,
-            is no longer there.
+            is no longer there or no longer the same.
     """
     with open(path, "rb"):
         pass
@@ -26,7 +26,14 @@ def load_trained_model(path: str) -> Tuple[Any, Any, Any]:
         raise ValueError(
             f"{path}: it was trained on {data}, which is not there; its dictionary is needed"
         )
-    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+    try:
+        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+    except RuntimeError as err:
+        if "size mismatch" not in str(err):  # torch's words for weights of another shape
+            raise
+        raise ValueError(
+            f"{path}: its weights do not fit the dictionary in {data}, which has changed since"
+        ) from err
     return models[0].eval(), task, cfg
 
 

@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ...common.files import read_lines
+from ...common.text_lines import decoded_lines, one_line, without_end
 
 
 class Curve(NamedTuple):
@@ -33,8 +33,8 @@ def read_curve(path: str, metric: str = "bleu", subset: str = "valid") -> Curve:
     """
     found: Dict[int, float] = {}
     validations = 0
-    for line in read_lines(path):
-        stats = parse_validation(line.rsplit("\r", 1)[-1], subset)
+    for line in _log_lines(path):
+        stats = parse_validation(line, subset)
         if stats is None or "num_updates" not in stats:
             continue
         validations += 1
@@ -50,6 +50,24 @@ def read_curve(path: str, metric: str = "bleu", subset: str = "valid") -> Curve:
         raise ValueError(f"{path}: {validations} validations, none with {metric}{hint}")
     updates = sorted(found)
     return Curve(updates, [found[u] for u in updates])
+
+
+def _log_lines(path: str) -> List[str]:
+    """The lines of a log. What a progress bar has drawn stands before a message, on the same line;
+    a carriage return parts the two, so it ends a line here.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is empty, or no UTF-8 text.
+    """
+    try:
+        with open(path, "rb") as f:
+            whole = [without_end(line) for line in decoded_lines(f)]
+    except ValueError as err:
+        raise ValueError(f"{path}: {err}") from None
+    if not whole:
+        raise ValueError(f"{path}: the file is empty")
+    return [one_line(part) for line in whole for part in line.split("\r")]
 
 
 def parse_validation(line: str, subset: str = "valid") -> Optional[Dict[str, float]]:
@@ -114,7 +132,7 @@ def training_effort(path: str) -> Dict[str, str]:
         OSError: the file cannot be read.
         ValueError: there is no number of updates in it.
     """
-    lines = read_lines(path)
+    lines = _log_lines(path)
     seconds, updates = [], []
     for line in lines:
         stats = _json(line)
