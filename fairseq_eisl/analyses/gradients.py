@@ -45,7 +45,6 @@ def run(args: argparse.Namespace) -> None:
             for seed in args.noise_seed or [1]:
                 options.say(f"{trained.name}: {noise}, seed {seed}")
                 about = {**options.about(args, trained, pairs), "noise": noise, "seed": seed}
-                about.update(selection=args.position_selection, temperature=args.tau)
                 found = gradients(trained, pairs, loss, noise, seed, args.candidate_after_eos)
                 rows += [{**about, "ngram": args.ngram, **row} for row in found]
     options.finish(

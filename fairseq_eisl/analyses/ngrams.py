@@ -8,6 +8,7 @@ import sys
 from typing import Any, Dict, List
 
 from ..common.errors import Refused, naming
+from ..common.files import whole_file
 from ..common.rows import Row, read_rows
 from ..evaluation.figures.noise import noise as draw_noise
 from ..evaluation.figures.noise_levels import noise_lines, split_noise
@@ -112,7 +113,7 @@ def _write(sweep: Dict[str, Any], runs: str) -> str:
     """The sweep as a file beside its folder; JSON is YAML, too."""
     os.makedirs(runs, exist_ok=True)
     path = os.path.join(runs, f"{sweep['name']}.yaml")
-    with open(path, "w", encoding="utf-8") as f:
+    with whole_file(path) as part, open(part, "w", encoding="utf-8") as f:
         json.dump(sweep, f, indent=2, ensure_ascii=False)
     return path
 

@@ -17,7 +17,7 @@ from ..losses import EISLOptions
 from ..losses.position_selection import SELECTIONS
 from ..noise import parse_noise
 from .sentences import SentencePairs
-from .trained import Trained, load_trained, untrained
+from .trained import Trained, load_trained, name_of, untrained
 
 MANY: Dict[str, Any] = {"nargs": "+", "action": "extend"}
 
@@ -161,7 +161,11 @@ Model = Tuple[Trained, SentencePairs]
 
 
 def models(args: argparse.Namespace) -> Iterator[Model]:
-    """Each model, with the sentences in its own task's dictionary; one at a time in memory."""
+    """Each model, with the sentences in its own task's dictionary; one at a time in memory.
+
+    Rows and pictures tell them apart by their names alone.
+    """
+    _check_names(args)
     first = True
     start = getattr(args, "start", None)  # of a command that follows one training
     every = [("--start", start)] if start is not None else []
@@ -177,6 +181,16 @@ def models(args: argparse.Namespace) -> Iterator[Model]:
         yield trained, pairs
 
 
+def _check_names(args: argparse.Namespace) -> None:
+    taken = {"untrained"} if args.untrained else set()
+    for text in args.checkpoint:
+        name, path = _named("--checkpoint", text)
+        name = name or name_of(path)
+        if name in taken:
+            raise Refused(f"--checkpoint {text}: two models are called {name}; write NAME=FILE")
+        taken.add(name)
+
+
 def _named(flag: str, text: str) -> Tuple[str, str]:
     """``NAME=FILE`` or ``FILE``, which may hold an equals sign itself."""
     if os.path.exists(text) or "=" not in text:
@@ -189,7 +203,7 @@ def _named(flag: str, text: str) -> Tuple[str, str]:
 
 def about(args: argparse.Namespace, trained: Trained, pairs: SentencePairs) -> Dict[str, Any]:
     """Columns of every row of a model."""
-    return {
+    found = {
         "analysis": args.command,
         "title": args.title,
         "checkpoint": trained.name,
@@ -197,7 +211,12 @@ def about(args: argparse.Namespace, trained: Trained, pairs: SentencePairs) -> D
         "data": os.path.basename(os.path.normpath(str(trained.task.cfg.data))),
         "subset": args.subset,
         "sentences": len(pairs),
+        "selection": args.position_selection,
+        "temperature": args.tau,
     }
+    if hasattr(args, "candidate_after_eos"):
+        found["after_eos"] = "yes" if args.candidate_after_eos else "no"
+    return found
 
 
 def number(value: float) -> str:

@@ -60,13 +60,12 @@ def run(args: argparse.Namespace) -> None:
     rows: List[Dict[str, Any]] = []
     for trained, pairs in options.models(args):
         with naming(f"--example {args.example}"):
-            example = example_of(pairs, noise, args.noise_seed, args.example)
+            example = example_of(pairs, noise, args.noise_seed, args.example, max(orders))
         for n in orders:
             batches = outputs(trained, pairs, noise, args.noise_seed, args.candidate)
             found = selected(batches, n, loss, example, trained.task.target_dictionary.symbols)
             about = options.about(args, trained, pairs)
             about.update(noise=noise, seed=args.noise_seed, candidate=args.candidate)
-            about.update(selection=args.position_selection, temperature=args.tau)
             rows.append({**about, "n": n, **found})
     options.finish(
         args, rows, _SHOWN, lambda rows, path: draw_selection(selection_values(rows), path)
@@ -85,24 +84,30 @@ def outputs(
             yield on_candidate(trained, noisy), noisy["id"]
 
 
-def example_of(pairs: SentencePairs, noise: str, seed: int, index: Optional[int]) -> int:
-    """The index of the pair whose heat map is drawn.
+def example_of(
+    pairs: SentencePairs, noise: str, seed: int, index: Optional[int], order: int = 1
+) -> int:
+    """The index of the pair whose heat map is drawn; it has n-grams of the ``order``, if one has.
 
     Raises:
-        ValueError: the one that is asked for is not among the pairs.
+        ValueError: the one that is asked for is not among the pairs, or too short.
     """
-    known = {int(item["id"]) for item in pairs.items}
+    both = list(zip(pairs.items, pairs.corrupted(noise, seed)))
+    known = {int(clean["id"]): min(len(item["target"]) for item in pair)
+             for pair in both for clean in pair[:1]}  # fmt: skip
     if index is not None:
         if index not in known:
             raise ValueError(f"there are the pairs 0 to {max(known)}")
+        if known[index] < order:
+            raise ValueError(f"the pair has {known[index]} tokens, too few for --ngram {order}")
         return index
     changed = [
         int(clean["id"])
-        for clean, noisy in zip(pairs.items, pairs.corrupted(noise, seed))
+        for clean, noisy in both
         if clean["target"].tolist() != noisy["target"].tolist()
-        and all(_SHORT <= len(item["target"]) <= _LONG for item in (clean, noisy))
+        and all(max(_SHORT, order) <= len(i["target"]) <= _LONG for i in (clean, noisy))
     ]
-    return min(changed or known)
+    return min(changed or [i for i, tokens in known.items() if tokens >= order] or known)
 
 
 class _Sums(NamedTuple):

@@ -48,12 +48,24 @@ def load_trained(
     history = state.get("optimizer_history") or [{}]
     updates = int(history[-1].get("num_updates", 0))
     with _noise_flags_idle():
-        (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+        try:
+            (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
+        except RuntimeError as err:
+            if "size mismatch" not in str(err):  # torch's words for weights of another shape
+                raise
+            place = f"--data {data}" if data is not None else state["cfg"]["task"].data
+            raise ValueError(
+                f"{place}: its dictionary is not the one of the training, the weights do not fit"
+            ) from err
     kind = type(model).__name__
     if isinstance(model, FairseqNATModel) or not isinstance(model, FairseqEncoderDecoderModel):
         raise ValueError(f"the analyses are of autoregressive encoder-decoders; {kind} is none")
-    stem = os.path.splitext(os.path.basename(path))[0]
-    return Trained(name or stem, task, model.eval(), updates, cfg)
+    return Trained(name or name_of(path), task, model.eval(), updates, cfg)
+
+
+def name_of(path: str) -> str:
+    """What a checkpoint is called that has no other name: its file, without the end."""
+    return os.path.splitext(os.path.basename(path))[0]
 
 
 @contextlib.contextmanager

@@ -1,5 +1,7 @@
 """The commands, as users call them."""
 
+import shutil
+
 import pytest
 
 from fairseq_eisl.analyses.command import main
@@ -105,6 +107,16 @@ WRONG = {
     "a picture": ("exact --checkpoint {late} --out x.pdf", "--out x.pdf: a picture ends in"),
     "two models": ("sensitivity --checkpoint {late} {late}", "one model at a time"),
     "sentences": ("exact --checkpoint {late} --sentences 0", "a number of 1 or more"),
+    "one name": ("exact --checkpoint {late} {late}", "two models are called checkpoint40; write"),
+    "a name twice": ("exact --checkpoint a={early} a={late}", "a={late}: two models are called a"),
+    "no training": (
+        "exact --untrained --checkpoint untrained={late}",
+        "two models are called untrained",
+    ),
+    "a long order": (
+        "selection --checkpoint {late} --data {data} --ngram 1 30 --example 0 --out x.png",
+        "--example 0: the pair has",
+    ),
     "example": ("selection --checkpoint {late} --data {data} --example 99", "--example 99: "),
     "temperature": ("exact --checkpoint {late} --gumbel-temperature 0", "temperature must be"),
     "no recipe": ("ngrams no.yaml --runs x", "no.yaml: there is no such file"),
@@ -115,12 +127,32 @@ WRONG = {
 def test_what_is_wrong_is_one_line(name, checkpoints, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, message = WRONG[name]
-    words = text.format(late=checkpoints.late, data=checkpoints.data).split()
+    places = {"late": checkpoints.late, "early": checkpoints.early, "data": checkpoints.data}
+    words, message = text.format(**places).split(), message.format(**places)
     with pytest.raises(SystemExit) as end:
         main(words)
     said = capsys.readouterr().err.splitlines()
     assert end.value.code == 2 and message in said[-1]
     assert said[-1].startswith("python -m fairseq_eisl.analyses") and not list(tmp_path.iterdir())
+
+
+def test_data_of_another_training_are_one_line(checkpoints, tmp_path, capsys):
+    shutil.copytree(checkpoints.data, tmp_path / "other")
+    for path in (tmp_path / "other").glob("dict.*"):
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-3]))
+    words = ["exact", "--checkpoint", str(checkpoints.late), "--data", str(tmp_path / "other")]
+    with pytest.raises(SystemExit):
+        main(words)
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert f"--data {tmp_path / 'other'}: its dictionary is not the one of the training" in said
+
+
+def test_a_start_may_have_the_name_of_a_checkpoint(checkpoints, tmp_path, capsys):
+    """As the best of one training, and of that which begins with it, have."""
+    start = shutil.copy(checkpoints.late, tmp_path / "checkpoint40.pt")
+    words = ["exact", "--start", str(start), "--checkpoint", str(checkpoints.late), *SMALL]
+    assert main([*words, "--data", str(checkpoints.data), "--sentences", "2"]) == 0
+    assert capsys.readouterr().out.count("checkpoint40") == 2
 
 
 def test_the_models_of_other_kinds_are_refused(toy, tmp_path, capsys):

@@ -95,3 +95,14 @@ def test_the_clean_target_as_candidate_says_all_that_noise_leaves_whole(case):
     assert found["ngrams"] == tokens
     with pytest.raises(ValueError, match="there are the pairs 0 to 11"):
         example_of(pairs, "none", 1, 99)
+
+
+def test_the_example_has_ngrams_of_the_longest_order(case):
+    lengths = {int(item["id"]): len(item["target"]) for item in case.pairs.items}
+    order = max(lengths.values())
+    assert lengths[example_of(case.pairs, "none", 1, None, order)] == order
+    short = min(lengths, key=lengths.get)
+    assert lengths[short] < order
+    with pytest.raises(ValueError, match=f"{lengths[short]} tokens, too few for --ngram {order}"):
+        example_of(case.pairs, "none", 1, short, order)
+    assert example_of(case.pairs, "none", 1, None, order + 1) in lengths  # none has any

@@ -112,6 +112,9 @@ def test_rows_that_are_not_to_be_compared_are_refused(kind):
     collect, _, rows = DRAWN[kind]
     with pytest.raises(ValueError, match="title"):
         collect([*rows(), *rows(title="another corpus")])
+    for name in ("data", "temperature", "after_eos"):
+        with pytest.raises(ValueError, match=f"several {name}"):
+            collect([*rows(**{name: "1"}), *rows(**{name: "2"})])
     with pytest.raises(ValueError, match="no rows"):
         collect([])
     with pytest.raises(ValueError, match="no column subset"):
@@ -132,6 +135,20 @@ def test_rows_that_are_not_to_be_compared_are_refused(kind):
         ("selection", selection() + selection(noise="none"), "noise"),
         ("selection", selection(models="abcd"), "8 heat maps, there is room for 6"),
         ("selection", selection(example_truth=""), "no example"),
+        ("selection", selection(example_weights="[]"), "too short for its n-grams"),
+        ("selection", selection(example_weights="[[], []]"), "too short for its n-grams"),
+        ("exact", exact() + exact(seed="2"), "several seed"),
+        (
+            "exact",
+            exact() + exact(checkpoint="EISL", exact="9"),
+            "several models of 30000 updates: CE, EISL",
+        ),
+        (
+            "gradients",
+            gradients() + gradients(["none"], seed="2"),
+            "CE, shuffle:3 has no row of order 1 for seed 2",
+        ),
+        ("gradients", gradients()[:-1], "EISL, repeat:0.5 has no row of order CE for seed 1"),
         ("gradients", gradients([f"repeat:0.{i}" for i in range(1, 8)]), "room for 10"),
     ],
 )
@@ -146,8 +163,24 @@ def test_a_clean_target_is_zero_and_the_last_row_counts():
     assert found[0.0] == [0.0] and found[0.1] == [0.7]
     assert exact_values(exact() + exact(exact="3")).exact == [3, 3, 3]
     assert exact_values(exact()).updates == [0, 10000, 30000]
+    # The best checkpoint and the last one may be the same.
+    assert len(exact_values(exact() + exact(checkpoint="last")).updates) == 3
     shares = gradient_shares(gradients() + gradients(seed="2", share_std="0.04"))
     assert shares.spread["1"] == pytest.approx([0.03] * 6)
+
+
+def test_an_order_of_short_sentences_may_be_of_no_use():
+    """Then no row has it, and it is nothing of the gradient."""
+    short = [{**row, "order": "short"} for row in gradients(["repeat:0.5"]) if row["order"] == "1"]
+    assert gradient_shares(gradients() + short).shares["short"] == [0, 0, 0.4, 0, 0, 0.4]
+    two = gradients() + gradients(seed="2") + short
+    assert gradient_shares(two).shares["short"] == [0, 0, 0.2, 0, 0, 0.2]
+
+
+def test_a_row_without_an_example_is_named():
+    rows = [{k: v for k, v in r.items() if "example" not in k} for r in selection("2", ["CE"])]
+    with pytest.raises(ValueError, match="a row has no example: checkpoint CE, n 2"):
+        selection_values([*selection("1", ["CE"]), *rows])
 
 
 def test_a_heat_map_shows_places_down_and_ngrams_across(tmp_path, figures):

@@ -76,8 +76,12 @@ def noise_said(noise: str) -> str:
     return f"noise {noise}" if noise else ""
 
 
+_SETTINGS = ("selection", "temperature", "after_eos")
+
+
 def check_analysis(rows: Sequence[Row], needed: Sequence[str], same: Sequence[str] = ()) -> None:
-    """Rows of one analysis, with the columns ``needed`` and one value of each of ``same``.
+    """Rows of one analysis, with the columns ``needed`` and one value of each of ``same``; of one
+    setting of EISL, too.
 
     Raises:
         ValueError: there are none, a column is missing, several values, or other sentences.
@@ -85,7 +89,7 @@ def check_analysis(rows: Sequence[Row], needed: Sequence[str], same: Sequence[st
     if not rows:
         raise ValueError("no rows to draw")
     check_columns(rows, ("checkpoint", "subset", "sentences", *needed))
-    for name in ("title", "subset", "sentences", *same):
+    for name in ("title", "data", "subset", "sentences", *_SETTINGS, *same):
         only(name, values_of(rows, name))
 
 

@@ -1,6 +1,6 @@
 """EISL by one forward against its exact value, from rows of ``analyses exact``."""
 
-from typing import List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence
 
 from ...common.rows import Row
 from ..row_checks import number
@@ -28,10 +28,20 @@ def exact_values(rows: Sequence[Row]) -> ExactValues:
     """Collect rows by updates; of those with the same number the last one counts.
 
     Raises:
-        ValueError: a column is missing, or rows of several losses or data.
+        ValueError: a column is missing, rows of several losses, data or seeds, or of several models
+            with as many updates, which are of several trainings.
     """
-    check_analysis(rows, ("updates", "ngram", *_VALUES, *_COSTS), same=("ngram", "noise"))
-    at = {int(number(row, "updates")): row for row in rows}
+    check_analysis(rows, ("updates", "ngram", *_VALUES, *_COSTS), same=("ngram", "noise", "seed"))
+    at: Dict[int, Row] = {}
+    for row in rows:
+        updates = int(number(row, "updates"))
+        other = at.get(updates, row)
+        models = other["checkpoint"], row["checkpoint"]
+        # One model may have two names: the best checkpoint, and the last one.
+        if models[0] != models[1] and any(other[name] != row[name] for name in _VALUES):
+            raise ValueError(f"several models of {updates} updates: {', '.join(models)}; choose "
+                             "those of one training, e.g. --where checkpoint=NAME")  # fmt: skip
+        at[updates] = row
     chosen = [at[updates] for updates in sorted(at)]
     columns = {name: [number(row, name) for row in chosen] for name in (*_VALUES, *_COSTS)}
     last = chosen[-1]

@@ -1,6 +1,6 @@
 """Which n-gram order gives how much of the gradient, from rows of ``analyses gradients``."""
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...common.rows import Row
 from ..row_checks import number
@@ -21,6 +21,7 @@ from .collect import check_analysis, mean, said_of, values_of
 
 _NEEDED = ("noise", "seed", "order", "share", "share_std", "cosine_clean")
 _MOST = 10  # groups of bars
+_SHORT = "short"
 
 
 class GradientShares(NamedTuple):
@@ -39,10 +40,10 @@ def gradient_shares(rows: Sequence[Row]) -> GradientShares:
     counts, the others are averaged.
 
     Raises:
-        ValueError: a column is missing, rows of several losses or data, an order that some group
-            lacks, or too many groups.
+        ValueError: a column is missing, rows of several losses or data, an order or a seed that
+            some group lacks, or too many groups.
     """
-    check_analysis(rows, _NEEDED, same=("ngram", "selection"))
+    check_analysis(rows, _NEEDED, same=("ngram",))
     several = len(values_of(rows, "checkpoint")) > 1
     found: Dict[Tuple[str, str], Dict[str, Row]] = {}
     for row in rows:
@@ -55,19 +56,32 @@ def gradient_shares(rows: Sequence[Row]) -> GradientShares:
     shares: Dict[str, List[float]] = {}
     spread: Dict[str, List[float]] = {}
     cosines: Dict[str, List[float]] = {}
+    seeds = values_of(rows, "seed")
     for order in values_of(rows, "order"):
-        # An order for sentences that are too short may be used under some noises alone.
-        of = [list(found.get((group, order), {}).values()) for group in groups]
+        of = [_of_seeds(found.get((group, order), {}), seeds, group, order) for group in groups]
         cosines[order] = [_mean_of(several, "cosine_clean") for several in of]
-        if any(row["share"] for several in of for row in several):
+        if any(row and row["share"] for several in of for row in several):
             shares[order] = [_mean_of(several, "share") for several in of]
             spread[order] = [_mean_of(several, "share_std") for several in of]
     about = said_of(rows[-1]) if not several else said_of(rows[-1])[:-1]
     return GradientShares(groups, shares, spread, cosines, [*about, f"EISL {rows[-1]['ngram']}"])
 
 
-def _mean_of(rows: Sequence[Row], name: str) -> float:
-    return mean([number(row, name) for row in rows]) if rows else 0.0
+def _of_seeds(
+    found: Dict[str, Row], seeds: Sequence[str], group: str, order: str
+) -> List[Optional[Row]]:
+    """A row a seed; None where an order that stands in for sentences that are too short was of no
+    use, which is nothing of the gradient."""
+    lacking = [seed for seed in seeds if seed not in found]
+    if lacking and order != _SHORT:
+        raise ValueError(
+            f"{group} has no row of order {order} for seed {', '.join(lacking)}, others have"
+        )
+    return [found.get(seed) for seed in seeds]
+
+
+def _mean_of(rows: Sequence[Optional[Row]], name: str) -> float:
+    return mean([number(row, name) if row else 0.0 for row in rows])
 
 
 def draw_gradients(data: GradientShares, path: str) -> None:

@@ -37,7 +37,7 @@ def selection_values(rows: Sequence[Row]) -> Selections:
     Raises:
         ValueError: a column is missing, rows of several noises or data, or too many heat maps.
     """
-    check_analysis(rows, (*_NEEDED, *_EXAMPLE), same=("noise", "seed", "candidate", "selection"))
+    check_analysis(rows, (*_NEEDED, *_EXAMPLE), same=("noise", "seed", "candidate"))
     last = {(row["n"], row["checkpoint"]): row for row in rows}
     if len(last) > _MOST:
         raise ValueError(f"{len(last)} heat maps, there is room for {_MOST}")
@@ -47,9 +47,12 @@ def selection_values(rows: Sequence[Row]) -> Selections:
 
 
 def _map(row: Row) -> HeatMap:
-    if not all(row[name] for name in _EXAMPLE):
-        raise ValueError(f"a row has no example: checkpoint {row['checkpoint']}, n {row['n']}")
+    place = f"checkpoint {row['checkpoint']}, n {row['n']}"
+    if not all(row.get(name) for name in _EXAMPLE):
+        raise ValueError(f"a row has no example: {place}")
     target, candidate, weights, truth = (json.loads(row[name]) for name in _EXAMPLE)
+    if not weights or not weights[0]:
+        raise ValueError(f"the example is too short for its n-grams: {place}; choose another one")
     n = int(row["n"])
     agree = f"{100 * float(row['agreement']):.0f} % agree" if row["agreement"] else "none known"
     return HeatMap(
